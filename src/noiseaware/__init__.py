@@ -1,0 +1,49 @@
+"""noiseaware: a custodian releases private statistics of a table; an analyst gets the posterior they support."""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from noiseaware import family as family
+    from noiseaware import mechanism as mechanism
+    from noiseaware import prior as prior
+    from noiseaware.artifact import Release as Release
+    from noiseaware.artifact import load as load
+    from noiseaware.calibration import calibrate as calibrate
+    from noiseaware.custodian.ledger import Ledger as Ledger
+    from noiseaware.custodian.ledger import LedgerRefusal as LedgerRefusal
+    from noiseaware.custodian.release import release as release
+    from noiseaware.posterior import Posterior as Posterior
+    from noiseaware.posterior import infer as infer
+
+__version__ = "0.1.0.dev0"
+
+# Where each public name lives; imported on first use, so that `noiseaware --help` does not wait for JAX
+# and an analyst's install does not need the custodian's packages.
+_HOMES = {
+    "family": "noiseaware.family",
+    "mechanism": "noiseaware.mechanism",
+    "prior": "noiseaware.prior",
+    "Release": "noiseaware.artifact",
+    "load": "noiseaware.artifact",
+    "calibrate": "noiseaware.calibration",
+    "Ledger": "noiseaware.custodian.ledger",
+    "LedgerRefusal": "noiseaware.custodian.ledger",
+    "release": "noiseaware.custodian.release",
+    "Posterior": "noiseaware.posterior",
+    "infer": "noiseaware.posterior",
+}
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'noiseaware' has no attribute {name!r}")
+    home = importlib.import_module(_HOMES[name])
+    value = home if home.__name__ == f"noiseaware.{name}" else getattr(home, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,331 @@
+"""The Release: the only thing that crosses from custodian to analyst.
+
+It holds what an analyst needs, and nothing of the data that was not paid for: the family and its public bounds,
+each noisy statistic as a number of grid steps, the law of its noise, n, and what was promised to whom. Its JSON
+form is checked strictly on the way in, since a release file is untrusted.
+"""
+
+import importlib.resources
+import json
+import math
+import os
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+
+import noiseaware.family as families
+import noiseaware.mechanism as mechanisms
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.privacy import Guarantee, Neighbours, Pure, ZeroConcentrated, exact, plain
+
+SCHEMA_VERSION = 1
+
+_FAMILIES = {
+    cls.name: cls
+    for cls in (
+        families.Bernoulli,
+        families.Binomial,
+        families.Categorical,
+        families.Exponential,
+        families.Gamma,
+        families.Geometric,
+        families.Normal,
+        families.Poisson,
+    )
+}
+_MECHANISMS = {
+    "laplace": mechanisms.Laplace,
+    "discrete_laplace": mechanisms.DiscreteLaplace,
+    "gaussian": mechanisms.Gaussian,
+    "discrete_gaussian": mechanisms.DiscreteGaussian,
+    "identity": mechanisms.Identity,
+}
+_LAWS = {cls: law for law, cls in _MECHANISMS.items()}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a release comes from: tool, time, and the ledger's entry that paid for it."""
+
+    tool: str | None = None
+    version: str | None = None
+    created: str | None = None
+    ledger_entry: str | None = None
+    bounds: Literal["public", "private"] = "public"
+
+
+class Release:
+    """Noisy statistics of a table, with all that is needed to reason from them.
+
+    `values` counts grid steps: the statistic is values · grid, and the mechanism's scale counts grid steps too.
+    """
+
+    def __init__(
+        self,
+        *,
+        family: AbstractFamily,
+        values,
+        n: int,
+        mechanism: AbstractMechanism,
+        grid: float = 1.0,
+        neighbours: Neighbours = "replace",
+        guarantee: Guarantee | None = None,
+        origin: Origin = Origin(),
+    ) -> None:
+        self.family = family
+        self.steps = _checked_values(values, family, mechanism)
+        self.n = _checked_count(n)
+        self.mechanism = mechanism
+        self.grid = grid
+        self.neighbours: Neighbours = neighbours
+        self.guarantee = guarantee
+        self.origin = origin
+
+    @property
+    def values(self) -> np.ndarray:
+        """The noisy statistics in the units of the data."""
+        return np.array([float(v) * self.grid for v in self.steps])
+
+    @property
+    def noise_scale(self) -> float:
+        """The scale (Laplace) or standard deviation (Gaussian) of the noise, in the units of the data."""
+        return float(self.mechanism.spread) * self.grid
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        law = _LAWS[type(self.mechanism)].replace("_", " ")
+        promise = self.guarantee or "no stated guarantee"
+        return f"Release({self.family.name}, n={self.n}, {law} noise of scale {self.noise_scale:.6g}, {promise})"
+
+    def to_json(self) -> str:
+        """The release as JSON text."""
+        return _Document.of(self).model_dump_json(indent=2, exclude_none=True) + "\n"
+
+    def save(self, path: str | os.PathLike, *, force: bool = False) -> None:
+        """Write the release as JSON, whole or not at all."""
+        write_whole(path, self.to_json(), force=force)
+
+
+def load(path: str | os.PathLike) -> Release:
+    """Read a release file."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ValueError(f"release file must exist, got {path}.") from None
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"release file must be readable UTF-8 text, got {path}.") from None
+    return from_json(text, source=str(path))
+
+
+def from_json(text: str, *, source: str = "release") -> Release:
+    """The release that a JSON text holds; refused in one sentence if anything in it is off."""
+    _refuse_newer(text, source)
+    try:
+        return _Document.model_validate_json(text).release()
+    except ValidationError as error:
+        raise ValueError(f"{source}: {_sentence(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{source}: {error}") from None
+
+
+def json_schema() -> dict:
+    """The JSON Schema of a release file, as published with the package."""
+    return json.loads(importlib.resources.files("noiseaware").joinpath("release.schema.json").read_text())
+
+
+def write_whole(path: str | os.PathLike, text: str, *, force: bool) -> None:
+    """Write text to path through a temporary file beside it, so that no half-written file is left."""
+    path = Path(path)
+    check_free(path, force=force)
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False) as file:
+        try:
+            file.write(text)
+            file.close()
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def check_free(path: str | os.PathLike, *, force: bool) -> None:
+    """Refuse a path that exists, or whose folder does not."""
+    path = Path(path)
+    if path.exists() and not force:
+        raise ValueError(f"output {path} exists already; give another name or --force (force=True).")
+    if not path.parent.is_dir():
+        raise ValueError(f"output folder must exist, got {path.parent}.")
+
+
+# ---- the JSON form -------------------------------------------------------------------------------------------
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class _Family(_Strict):
+    """A family by name, with the fields that it has; the rest stay null."""
+
+    name: str = Field(description="One of: " + ", ".join(sorted(_FAMILIES)))
+    column: str | None = None
+    bounds: tuple[FiniteFloat, FiniteFloat] | None = None
+    outside: Literal["clamp", "drop"] | None = None
+    trials: int | None = None
+    levels: list[str] | list[int] | None = None
+    variance: FiniteFloat | None = None
+    shape: FiniteFloat | None = None
+
+    @classmethod
+    def of(cls, family: AbstractFamily) -> "_Family":
+        named = {field.name: getattr(family, field.name) for field in fields(family)}
+        if "levels" in named:
+            named["levels"] = list(named["levels"])
+        return cls(name=family.name, **named)
+
+    def family(self) -> AbstractFamily:
+        if self.name not in _FAMILIES:
+            raise ValueError(f"family.name must be one of {', '.join(sorted(_FAMILIES))}, got {self.name!r}.")
+        cls = _FAMILIES[self.name]
+        given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
+        known = {field.name for field in fields(cls)}
+        if surplus := sorted(set(given) - known):
+            raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
+        missing = sorted({"trials", "levels", "variance", "shape"} & known - set(given))
+        if missing:
+            raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
+        return cls(**given)
+
+
+class _Statistic(_Strict):
+    name: str
+    value: int | FiniteFloat = Field(description="The noisy statistic in grid steps")
+
+
+class _Noise(_Strict):
+    law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
+    scale: FiniteFloat | None = Field(default=None, description="Scale (Laplace) or standard deviation (Gaussian) in grid steps")
+
+    def mechanism(self) -> AbstractMechanism:
+        if self.law == "identity":
+            return mechanisms.Identity()
+        if self.scale is None:
+            raise ValueError(f"noise.scale must be given for {self.law} noise, got null.")
+        return _MECHANISMS[self.law](self.scale)
+
+
+class _Guarantee(_Strict):
+    kind: Literal["pure", "zcdp"]
+    cost: str = Field(description="ε or ρ as an exact decimal or fraction")
+
+    def guarantee(self) -> Guarantee:
+        cost = exact("guarantee.cost", self.cost)
+        return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
+
+
+class _Origin(_Strict):
+    tool: str | None = None
+    version: str | None = None
+    created: str | None = None
+    ledger_entry: str | None = None
+    bounds: Literal["public", "private"]
+
+
+class _Document(_Strict):
+    """A noiseaware release: noisy statistics of one table."""
+
+    schema_version: Literal[1]
+    family: _Family
+    statistics: list[_Statistic]
+    grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
+    noise: _Noise
+    n: int = Field(ge=1, description="Number of records, public")
+    neighbours: Literal["replace", "add_remove"]
+    guarantee: _Guarantee | None = None
+    origin: _Origin
+
+    @classmethod
+    def of(cls, release: Release) -> "_Document":
+        names = release.family.statistics
+        scale = release.mechanism.spread or None
+        promise = release.guarantee
+        return cls(
+            schema_version=SCHEMA_VERSION,
+            family=_Family.of(release.family),
+            statistics=[_Statistic(name=k, value=v) for k, v in zip(names, release.steps, strict=True)],
+            grid=release.grid,
+            noise=_Noise(law=_LAWS[type(release.mechanism)], scale=scale),  # type: ignore[arg-type]
+            n=release.n,
+            neighbours=release.neighbours,
+            guarantee=None if promise is None else _guarantee_document(promise),
+            origin=_Origin(**vars(release.origin)),
+        )
+
+    def release(self) -> Release:
+        family = self.family.family()
+        names = tuple(s.name for s in self.statistics)
+        if names != family.statistics:
+            raise ValueError(f"statistics must be named {list(family.statistics)}, got {list(names)}.")
+        return Release(
+            family=family,
+            values=[s.value for s in self.statistics],
+            n=self.n,
+            mechanism=self.noise.mechanism(),
+            grid=self.grid,
+            neighbours=self.neighbours,
+            guarantee=None if self.guarantee is None else self.guarantee.guarantee(),
+            origin=Origin(**self.origin.model_dump()),
+        )
+
+
+def _guarantee_document(promise: Guarantee) -> _Guarantee:
+    if isinstance(promise, Pure):
+        return _Guarantee(kind="pure", cost=plain(promise.epsilon))
+    return _Guarantee(kind="zcdp", cost=plain(promise.rho))
+
+
+def _refuse_newer(text: str, source: str) -> None:
+    try:
+        version = json.loads(text)["schema_version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return  # the strict check says what is wrong
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise ValueError(f"{source}: schema_version must be at most {SCHEMA_VERSION}, got {version}; upgrade noiseaware.")
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first thing that is wrong, as field, rule and value."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "file"
+    shown = "" if first["type"] in ("missing", "json_invalid") else f", got {str(first['input'])[:60]!r}"
+    return f"{field}: {first['msg']}{shown}."
+
+
+def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
+    steps = tuple(v if isinstance(v, int) else float(v) for v in np.atleast_1d(np.asarray(values, object)))
+    if len(steps) != len(family.statistics):
+        raise ValueError(f"values must have {len(family.statistics)} entries for this family, got {len(steps)}.")
+    for v in steps:
+        if not math.isfinite(v):
+            raise ValueError(f"values must be finite, got {v}.")
+        if mechanism.is_discrete and v != math.floor(v):
+            raise ValueError(f"values must be whole numbers under discrete noise, got {v}.")
+    return tuple(int(v) for v in steps) if mechanism.is_discrete else steps
+
+
+def _checked_count(n: object) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n must be a whole number of at least 1, got {n}.")
+    return int(n)
+
+

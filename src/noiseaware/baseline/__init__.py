@@ -1,0 +1,1 @@
+"""What we compare with, called like a sampler, one a file."""

@@ -1,0 +1,1 @@
+"""Everything that sees private records, and nothing else does: this folder is the trust boundary."""

@@ -1,0 +1,13 @@
+"""Exponential families, one a file."""
+
+from noiseaware.family._family import AbstractFamily as AbstractFamily
+from noiseaware.family._family import AbstractScalarFamily as AbstractScalarFamily
+from noiseaware.family._family import AbstractUnboundedFamily as AbstractUnboundedFamily
+from noiseaware.family.binomial import Bernoulli as Bernoulli
+from noiseaware.family.binomial import Binomial as Binomial
+from noiseaware.family.categorical import Categorical as Categorical
+from noiseaware.family.exponential import Exponential as Exponential
+from noiseaware.family.gamma import Gamma as Gamma
+from noiseaware.family.geometric import Geometric as Geometric
+from noiseaware.family.normal import Normal as Normal
+from noiseaware.family.poisson import Poisson as Poisson

@@ -1,0 +1,207 @@
+"""The contract of a family, and what follows from it once for all families.
+
+An exponential family has density h(x) exp(ηᵀt(x) − A(η)). A file of this folder says what t, η, A and h are,
+how its conjugate prior is updated, and what public bounds mean; from those few functions follow
+
+    E t = ∇A(η)        Cov t = ∇²A(η)        p(s) = h_n(s) Z(prior + s) / Z(prior)
+
+the last being the marginal law of the statistic s = Σ t(x_i) of n records under the prior.
+"""
+
+import abc
+import math
+from typing import Literal
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, Key, Num
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.prior import AbstractPrior
+from noiseaware.privacy import Neighbours, check_neighbours
+
+Outside = Literal["clamp", "drop"]
+Bounds = tuple[float, float]
+
+
+class AbstractFamily(eqx.Module):
+    """A model of one record, summarised by the sum of its statistics."""
+
+    name: eqx.AbstractClassVar[str]
+    """The word for it on the command line and in a release."""
+    conjugate: eqx.AbstractClassVar[type[AbstractPrior]]
+    """The type of prior that `update` takes."""
+    parameters: eqx.AbstractClassVar[tuple[str, ...]]
+    """Names of the parameters, as they appear in a posterior."""
+    is_integer: eqx.AbstractClassVar[bool]
+    """Whether t(x) takes whole numbers only, so that a release keeps the grid 1."""
+
+    @property
+    @abc.abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the table that are read."""
+
+    @property
+    @abc.abstractmethod
+    def statistics(self) -> tuple[str, ...]:
+        """The name of each released statistic."""
+
+    @abc.abstractmethod
+    def statistic(self, x) -> tuple:
+        """t(x), in plain operators: x is an array of records, or a column of the engine that holds the table."""
+
+    @abc.abstractmethod
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+        """max ‖t(x) − t(x')‖₁ over neighbours; with `bounds` in units of a grid, in those units."""
+
+    @abc.abstractmethod
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+        """max ‖t(x) − t(x')‖₂² over neighbours."""
+
+    @abc.abstractmethod
+    def natural(self, theta: Float[Array, "*batch"]) -> Float[Array, "..."]:
+        """η(θ)."""
+
+    @abc.abstractmethod
+    def log_partition(self, eta: Float[Array, " k"]) -> Float[Array, ""]:
+        """A(η)."""
+
+    @abc.abstractmethod
+    def sample(self, key: Key[Array, ""], theta: Float[Array, "..."], n: int) -> Num[Array, " n"]:
+        """n records, before any bound is applied."""
+
+    @abc.abstractmethod
+    def update(self, prior, s: Num[Array, "*batch k"], n: Numeric) -> AbstractPrior:
+        """The posterior given the statistic s of n records."""
+
+    @abc.abstractmethod
+    def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
+        """The possible value of the statistic nearest to s."""
+
+    def mean(self, theta: Float[Array, "*batch"]) -> Float[Array, " k"]:
+        """E t(x) = ∇A(η)."""
+        return jax.grad(self.log_partition)(self.natural(theta))
+
+    def covariance(self, theta: Float[Array, "*batch"]) -> Float[Array, "k k"]:
+        """Cov t(x) = ∇²A(η)."""
+        return jax.hessian(self.log_partition)(self.natural(theta))
+
+
+class AbstractScalarFamily(AbstractFamily):
+    """A family of one number with t(x) = x and one parameter.
+
+    With `bounds`, a record outside them is clamped to the nearer one or dropped (counted as 0) before it is
+    summed, and the law of what was summed is the law that inference uses.
+    """
+
+    column: eqx.AbstractVar[str | None]
+    bounds: eqx.AbstractVar[Bounds | None]
+    outside: eqx.AbstractVar[Outside]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.column is None else (self.column,)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return ("sum",)
+
+    def statistic(self, x) -> tuple:
+        return (x,)
+
+    @property
+    @abc.abstractmethod
+    def is_altered(self) -> bool:
+        """Whether the bounds cut into the support, so that some records are clamped or dropped."""
+
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+        check_neighbours(neighbours)
+        low, high = self._extremes(bounds)
+        return high - low if neighbours == "replace" else max(abs(low), abs(high))
+
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+        return self.sensitivity(neighbours, bounds=bounds) ** 2
+
+    def _extremes(self, bounds: tuple | None) -> tuple:
+        """The least and the greatest value that one record can add to the sum; a dropped record adds 0."""
+        if bounds is None and self.bounds is None:
+            raise ValueError(f"bounds must be given: without them one {self.name} record can move the sum by anything.")
+        low, high = self.bounds if bounds is None else bounds  # type: ignore[misc]
+        return (min(low, 0), max(high, 0)) if self.outside == "drop" else (low, high)
+
+    @abc.abstractmethod
+    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
+        """The least and the greatest sum of n unaltered records."""
+
+    @abc.abstractmethod
+    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
+        """log h_n(s): the base measure of the sum of n unaltered records."""
+
+    def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
+        """Records as they are summed: clamped to the bounds, or 0 where dropped."""
+        if self.bounds is None:
+            return x
+        low, high = self.bounds
+        if self.outside == "clamp":
+            return x.clip(low, high)
+        return jax.numpy.where((x >= low) & (x <= high), x, jax.numpy.zeros_like(x))
+
+
+class AbstractUnboundedFamily(AbstractScalarFamily):
+    """A scalar family whose records have no natural bound, so that public bounds alter some of them."""
+
+    support: eqx.AbstractClassVar[Bounds]
+    """The least and the greatest value that a record can take."""
+
+    @property
+    def is_altered(self) -> bool:
+        if self.bounds is None:
+            return False
+        return self.bounds[0] > self.support[0] or self.bounds[1] < self.support[1]
+
+    @abc.abstractmethod
+    def log_density(self, x: Float[Array, "..."], theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log p(x | θ) of one unaltered record."""
+
+    @abc.abstractmethod
+    def log_below(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log P(X ≤ x), accurate when the probability is tiny."""
+
+    @abc.abstractmethod
+    def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log P(X ≥ x), accurate when the probability is tiny."""
+
+
+def checked_bounds(bounds: object) -> Bounds | None:
+    """Bounds as two finite numbers in order, or None."""
+    if bounds is None:
+        return None
+    try:
+        low, high = (float(b) for b in bounds)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise ValueError(f"bounds must be two numbers (low, high), got {bounds}.") from None
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise ValueError(f"bounds must be finite, got ({low}, {high}).")
+    if low >= high:
+        raise ValueError(f"bounds must have low < high, got ({low}, {high}).")
+    return low, high
+
+
+def checked_whole_bounds(bounds: object) -> Bounds | None:
+    """Bounds of a count: whole numbers, in order."""
+    checked = checked_bounds(bounds)
+    if checked is not None and any(b != math.floor(b) for b in checked):
+        raise ValueError(f"bounds must be whole numbers for a count, got {checked}.")
+    return checked
+
+
+def checked_outside(outside: object) -> Outside:
+    if outside not in ("clamp", "drop"):
+        raise ValueError(f"outside must be 'clamp' or 'drop', got {outside!r}.")
+    return outside  # type: ignore[return-value]
+
+
+def checked_positive(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {value}.")
+    return float(value)

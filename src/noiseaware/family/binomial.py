@@ -1,0 +1,88 @@
+"""The Bernoulli and binomial families: successes in a known number of trials.
+
+    t(x) = x        η = logit θ        A(η) = trials · log(1 + e^η)
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.nn import softplus
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Key, Num
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
+from noiseaware.prior import Beta
+
+
+class AbstractSuccesses(AbstractScalarFamily):
+    """Successes with probability θ in `trials` trials a record."""
+
+    trials: eqx.AbstractVar[int]
+    conjugate: ClassVar[type] = Beta
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    is_integer: ClassVar[bool] = True
+
+    @property
+    def bounds(self) -> Bounds:
+        return (0.0, float(self.trials))
+
+    @property
+    def outside(self) -> Outside:
+        return "clamp"
+
+    @property
+    def is_altered(self) -> bool:
+        return False
+
+    def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
+        return (jnp.log(theta) - jnp.log1p(-theta))[None]
+
+    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return self.trials * softplus(eta[0])
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
+        return jax.random.binomial(key, float(self.trials), theta, (n,))
+
+    def update(self, prior: Beta, s: Num[Array, "*batch 1"], n: Numeric) -> Beta:
+        return Beta(prior.a + s[..., 0], prior.b + n * self.trials - s[..., 0])
+
+    def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
+        return jnp.clip(s, 0, n * self.trials)
+
+    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
+        return 0.0, n * self.trials
+
+    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
+        """log of n·trials over s."""
+        total = n * self.trials + 1.0
+        return gammaln(total) - gammaln(s + 1.0) - gammaln(total - s)
+
+
+class Bernoulli(AbstractSuccesses):
+    """Bernoulli(θ): a record is 1 with probability θ. In a table, whatever is not true or a number ≥ 1 counts as 0."""
+
+    column: str | None = eqx.field(static=True, default=None)
+    name: ClassVar[str] = "bernoulli"
+
+    @property
+    def trials(self) -> int:
+        return 1
+
+
+class Binomial(AbstractSuccesses):
+    """Binomial(trials, θ): a record counts the successes in `trials` trials, the same number for all."""
+
+    column: str | None = eqx.field(static=True)
+    trials: int = eqx.field(static=True)
+    name: ClassVar[str] = "binomial"
+
+    def __init__(self, column: str | None = None, *, trials: int) -> None:
+        self.column = column
+        self.trials = trials
+
+    def __check_init__(self) -> None:
+        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or self.trials < 1:
+            raise ValueError(f"trials must be a whole number of at least 1, got {self.trials}.")

@@ -1,0 +1,81 @@
+"""The categorical family: one of several levels.
+
+    t_j(x) = 1{x = j}        η_j = log θ_j        A(η) = log Σ_j e^{η_j}
+
+Replacing one record moves two cells by 1, so the sensitivity is 2, and 1 when a record is added or removed.
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, Num
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.family._family import AbstractFamily
+from noiseaware.prior import Dirichlet
+from noiseaware.privacy import Neighbours, check_neighbours
+
+
+class Categorical(AbstractFamily):
+    """Categorical(θ) over public levels. In a table, whatever is not a level counts as the first one."""
+
+    column: str | None = eqx.field(static=True)
+    levels: tuple = eqx.field(static=True)
+    name: ClassVar[str] = "categorical"
+    conjugate: ClassVar[type] = Dirichlet
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    is_integer: ClassVar[bool] = True
+
+    def __init__(self, column: str | None = None, *, levels) -> None:
+        self.column = column
+        self.levels = tuple(levels)
+
+    def __check_init__(self) -> None:
+        if len(self.levels) < 2:
+            raise ValueError(f"levels must name two or more levels, got {len(self.levels)}.")
+        if len(set(self.levels)) != len(self.levels):
+            raise ValueError("levels must be distinct, got a level twice.")
+        if not (all(isinstance(v, str) for v in self.levels) or all(isinstance(v, int) for v in self.levels)):
+            raise ValueError(f"levels must be all text or all whole numbers, got {list(self.levels)}.")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.column is None else (self.column,)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return tuple(f"count[{level}]" for level in self.levels)
+
+    def statistic(self, x) -> tuple:
+        """Indicators of x, which holds the position of each record's level."""
+        return tuple(x == position for position in range(len(self.levels)))
+
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> int:
+        check_neighbours(neighbours)
+        return 2 if neighbours == "replace" else 1
+
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> int:
+        return self.sensitivity(neighbours)
+
+    def natural(self, theta: Float[Array, " k"]) -> Float[Array, " k"]:
+        return jnp.log(theta)
+
+    def log_partition(self, eta: Float[Array, " k"]) -> Float[Array, ""]:
+        return jax.nn.logsumexp(eta)
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, " k"], n: int) -> Int[Array, " n"]:
+        return jax.random.categorical(key, jnp.log(theta), shape=(n,))
+
+    def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
+        return x
+
+    def update(self, prior: Dirichlet, s: Num[Array, "*batch k"], n: Numeric) -> Dirichlet:
+        return Dirichlet(jnp.asarray(prior.concentration) + s)
+
+    def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
+        """Negative counts become 0, and the rest is scaled to the total n."""
+        positive = jnp.maximum(s, 0)
+        total = positive.sum()
+        return jnp.where(total > 0, positive * n / jnp.where(total > 0, total, 1), n / len(self.levels))

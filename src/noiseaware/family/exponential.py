@@ -1,0 +1,64 @@
+"""The exponential family: waiting times.
+
+    t(x) = x        η = −θ        A(η) = −log(−η)
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln, xlogy
+from jaxtyping import Array, Float, Key, Num
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_bounds, checked_outside
+from noiseaware.prior import Gamma
+
+
+class Exponential(AbstractUnboundedFamily):
+    """Exponential(θ) with rate θ, so that a record has mean 1/θ."""
+
+    column: str | None = eqx.field(static=True)
+    bounds: Bounds | None = eqx.field(static=True)
+    outside: Outside = eqx.field(static=True)
+    name: ClassVar[str] = "exponential"
+    conjugate: ClassVar[type] = Gamma
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    is_integer: ClassVar[bool] = False
+    support: ClassVar[Bounds] = (0.0, float("inf"))
+
+    def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
+        self.column = column
+        self.bounds = checked_bounds(bounds)
+        self.outside = checked_outside(outside)
+
+    def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
+        return -theta[None]
+
+    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return -jnp.log(-eta[0])
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
+        return jax.random.exponential(key, (n,)) / theta
+
+    def update(self, prior: Gamma, s: Num[Array, "*batch 1"], n: Numeric) -> Gamma:
+        return Gamma(prior.shape + n, prior.rate + s[..., 0])
+
+    def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
+        return jnp.maximum(s, 0)
+
+    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
+        return 0.0, jnp.inf
+
+    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
+        return xlogy(n - 1.0, s) - gammaln(jnp.asarray(n, s.dtype))
+
+    def log_density(self, x: Float[Array, "..."], theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.where(x >= 0, jnp.log(theta) - theta * x, -jnp.inf)
+
+    def log_below(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.log(-jnp.expm1(-theta * max(x, 0.0)))
+
+    def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return -theta * max(x, 0.0)

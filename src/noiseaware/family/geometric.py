@@ -1,0 +1,66 @@
+"""The geometric family: failures before the first success.
+
+    t(x) = x ∈ {0, 1, 2, …}        η = log(1 − θ)        A(η) = −log(1 − e^η)
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln, xlog1py
+from jaxtyping import Array, Float, Key, Num
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
+from noiseaware.prior import Beta
+
+
+class Geometric(AbstractUnboundedFamily):
+    """Geometric(θ): failures before the first success, P(x) = θ(1−θ)^x for x = 0, 1, 2, …"""
+
+    column: str | None = eqx.field(static=True)
+    bounds: Bounds | None = eqx.field(static=True)
+    outside: Outside = eqx.field(static=True)
+    name: ClassVar[str] = "geometric"
+    conjugate: ClassVar[type] = Beta
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    is_integer: ClassVar[bool] = True
+    support: ClassVar[Bounds] = (0.0, float("inf"))
+
+    def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
+        self.column = column
+        self.bounds = checked_whole_bounds(bounds)
+        self.outside = checked_outside(outside)
+
+    def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
+        return jnp.log1p(-theta)[None]
+
+    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return -jnp.log(-jnp.expm1(eta[0]))
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
+        return jnp.floor(-jax.random.exponential(key, (n,)) / jnp.log1p(-theta))
+
+    def update(self, prior: Beta, s: Num[Array, "*batch 1"], n: Numeric) -> Beta:
+        return Beta(prior.a + n, prior.b + s[..., 0])
+
+    def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
+        return jnp.maximum(s, 0)
+
+    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
+        return 0.0, jnp.inf
+
+    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
+        return gammaln(n + s) - gammaln(s + 1.0) - gammaln(jnp.asarray(n, s.dtype))
+
+    def log_density(self, x: Float[Array, "..."], theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.log(theta) + xlog1py(x, -theta)
+
+    def log_below(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        if x < 0:
+            return jnp.full_like(theta, -jnp.inf)
+        return jnp.log(-jnp.expm1((x + 1) * jnp.log1p(-theta)))
+
+    def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return max(x, 0.0) * jnp.log1p(-theta)

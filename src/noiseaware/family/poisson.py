@@ -1,0 +1,69 @@
+"""The Poisson family: counts of events.
+
+    t(x) = x        η = log θ        A(η) = e^η
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln, xlogy
+from jaxtyping import Array, Float, Key, Num
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
+from noiseaware.family._special import log_gammainc, log_gammaincc
+from noiseaware.prior import Gamma
+
+
+class Poisson(AbstractUnboundedFamily):
+    """Poisson(θ) with mean θ."""
+
+    column: str | None = eqx.field(static=True)
+    bounds: Bounds | None = eqx.field(static=True)
+    outside: Outside = eqx.field(static=True)
+    name: ClassVar[str] = "poisson"
+    conjugate: ClassVar[type] = Gamma
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    is_integer: ClassVar[bool] = True
+    support: ClassVar[Bounds] = (0.0, float("inf"))
+
+    def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
+        self.column = column
+        self.bounds = checked_whole_bounds(bounds)
+        self.outside = checked_outside(outside)
+
+    def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
+        return jnp.log(theta)[None]
+
+    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return jnp.exp(eta[0])
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
+        return jax.random.poisson(key, theta, (n,)).astype(theta.dtype)
+
+    def update(self, prior: Gamma, s: Num[Array, "*batch 1"], n: Numeric) -> Gamma:
+        return Gamma(prior.shape + s[..., 0], prior.rate + n)
+
+    def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
+        return jnp.maximum(s, 0)
+
+    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
+        return 0.0, jnp.inf
+
+    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
+        return xlogy(s, n) - gammaln(s + 1.0)
+
+    def log_density(self, x: Float[Array, "..."], theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return xlogy(x, theta) - theta - gammaln(x + 1.0)
+
+    def log_below(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        if x < 0:
+            return jnp.full_like(theta, -jnp.inf)
+        return log_gammaincc(jnp.asarray(x + 1.0, theta.dtype), theta)
+
+    def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        if x <= 0:
+            return jnp.zeros_like(theta)
+        return log_gammainc(jnp.asarray(x, theta.dtype), theta)

@@ -1,0 +1,8 @@
+"""Noise laws, one a file."""
+
+from noiseaware.mechanism._mechanism import AbstractMechanism as AbstractMechanism
+from noiseaware.mechanism.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+from noiseaware.mechanism.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+from noiseaware.mechanism.gaussian import Gaussian as Gaussian
+from noiseaware.mechanism.identity import Identity as Identity
+from noiseaware.mechanism.laplace import Laplace as Laplace

@@ -1,0 +1,44 @@
+"""The Gaussian mechanism under zero-concentrated differential privacy (Bun & Steinke 2016).
+
+    p(x) = e^{−x²/2σ²} / √(2πσ²)        φ(t) = e^{−σ²t²/2}        ρ = Δ₂²/2σ²
+
+Proof sketch. The Rényi divergence of order α between N(s, σ²I) and N(s', σ²I) is α‖s − s'‖₂²/2σ², which is
+at most αΔ₂²/2σ² = ρα. The proof is about real numbers, so the custodian never draws this law: see
+discrete_gaussian.
+"""
+
+from fractions import Fraction
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, Num
+
+from noiseaware.mechanism._mechanism import AbstractMechanism, check_positive
+from noiseaware.privacy import ZeroConcentrated
+
+
+class Gaussian(AbstractMechanism):
+    """Continuous normal noise with the given standard deviation σ."""
+
+    stddev: float
+    is_discrete: ClassVar[bool] = False
+
+    def __check_init__(self) -> None:
+        check_positive("stddev", self.stddev)
+
+    @property
+    def spread(self) -> float:
+        return self.stddev
+
+    def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
+        return -0.5 * (x / self.stddev) ** 2 - jnp.log(self.stddev) - 0.5 * jnp.log(2 * jnp.pi)
+
+    def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.exp(-0.5 * (self.stddev * t) ** 2)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
+        return self.stddev * jax.random.normal(key, shape)
+
+    def guarantee(self, sensitivity: float) -> ZeroConcentrated:
+        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * Fraction(self.stddev) ** 2))

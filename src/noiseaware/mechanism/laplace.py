@@ -1,0 +1,44 @@
+"""The Laplace mechanism (Dwork, McSherry, Nissim & Smith 2006).
+
+    p(x) = e^{−|x|/b} / 2b        φ(t) = 1 / (1 + b²t²)        ε = Δ₁/b
+
+Proof sketch. For neighbours with ‖s − s'‖₁ ≤ Δ₁ the ratio of output densities at any y is
+Π_j exp((|y_j − s'_j| − |y_j − s_j|)/b) ≤ exp(‖s − s'‖₁/b) ≤ e^{Δ₁/b} by the triangle inequality.
+The proof is about real numbers, so the custodian never draws this law: see discrete_laplace.
+"""
+
+from fractions import Fraction
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key, Num
+
+from noiseaware.mechanism._mechanism import AbstractMechanism, check_positive
+from noiseaware.privacy import Pure
+
+
+class Laplace(AbstractMechanism):
+    """Continuous Laplace noise with the given scale b."""
+
+    scale: float
+    is_discrete: ClassVar[bool] = False
+
+    def __check_init__(self) -> None:
+        check_positive("scale", self.scale)
+
+    @property
+    def spread(self) -> float:
+        return self.scale
+
+    def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
+        return -jnp.abs(x) / self.scale - jnp.log(2 * self.scale)
+
+    def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
+        return 1 / (1 + (self.scale * t) ** 2)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
+        return self.scale * jax.random.laplace(key, shape)
+
+    def guarantee(self, sensitivity: float) -> Pure:
+        return Pure(Fraction(sensitivity) / Fraction(self.scale))

@@ -1,0 +1,47 @@
+"""The Dirichlet prior of a vector of probabilities.
+
+    p(θ) = Γ(Σ_j α_j) Π_j θ_j^{α_j−1} / Γ(α_j)
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln, xlogy
+from jaxtyping import Array, Float, Key
+
+from noiseaware.prior._prior import AbstractPrior, check_number
+
+
+def _as_parameter(concentration: object) -> object:
+    """A list of numbers as a tuple, so that a prior of plain numbers is hashable; arrays pass."""
+    if isinstance(concentration, list | tuple | np.ndarray):
+        return tuple(float(a) for a in concentration)
+    return concentration
+
+
+class Dirichlet(AbstractPrior):
+    """Dirichlet(concentration), one entry a category."""
+
+    concentration: tuple[float, ...] | Float[Array, "... categories"]
+
+    def __init__(self, concentration) -> None:
+        self.concentration = _as_parameter(concentration)
+
+    def __check_init__(self) -> None:
+        if isinstance(self.concentration, tuple):
+            if len(self.concentration) < 2:
+                raise ValueError(f"concentration must have two or more entries, got {len(self.concentration)}.")
+            for a in self.concentration:
+                check_number("concentration", a, positive=True)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "... categories"]:
+        concentration = jnp.asarray(self.concentration)
+        shape = (*shape, concentration.shape[-1])
+        return jax.nn.softmax(jax.random.loggamma(key, jnp.broadcast_to(concentration, shape)), axis=-1)
+
+    def log_density(self, theta: Float[Array, "... categories"]) -> Float[Array, "..."]:
+        return xlogy(jnp.asarray(self.concentration) - 1, theta).sum(-1) - self.log_normalizer()
+
+    def log_normalizer(self) -> Float[Array, "..."]:
+        concentration = jnp.asarray(self.concentration)
+        return gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))

@@ -1,0 +1,38 @@
+"""The gamma prior of a positive number.
+
+    p(θ) = rate^shape θ^{shape−1} e^{−rate·θ} / Γ(shape)        v = log θ
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln, xlogy
+from jaxtyping import Array, Float, Key
+
+from noiseaware.prior._prior import AbstractScalarPrior, check_number
+
+
+class Gamma(AbstractScalarPrior):
+    """Gamma(shape, rate), with mean shape/rate."""
+
+    shape: float
+    rate: float
+
+    def __check_init__(self) -> None:
+        check_number("shape", self.shape, positive=True)
+        check_number("rate", self.rate, positive=True)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
+        draws = jax.random.loggamma(key, jnp.broadcast_to(self.shape, shape))
+        return jnp.exp(draws - jnp.log(self.rate))
+
+    def log_density(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return xlogy(self.shape - 1, theta) - self.rate * theta - self.log_normalizer()
+
+    def log_normalizer(self) -> Float[Array, "..."]:
+        return gammaln(self.shape) - self.shape * jnp.log(self.rate)
+
+    def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.exp(v)
+
+    def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        return self.shape * v - self.rate * jnp.exp(v) - self.log_normalizer()

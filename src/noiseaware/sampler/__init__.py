@@ -1,0 +1,1 @@
+"""Ways to draw from p(θ | y), one a file."""
