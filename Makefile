@@ -1,0 +1,57 @@
+# Every target sets up what it needs in .venv, from Python 3.11 or later, make and the package registry alone.
+# A Python of your own: make PYTHON=/path/to/python3.12 test
+
+usable = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))"
+PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
+	$$p -c $(usable) >/dev/null 2>&1 && { command -v $$p; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: help demo test test-all bench lint docs figures schema clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: $(VENV)/.custodian ## the whole story on embedded data; leaves a report and prints its path
+	$(BIN)/noiseaware demo
+
+test: $(VENV)/.test ## the tests, but for the slow ones
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+test-all: $(VENV)/.test ## all tests: statistical runs too
+	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+
+bench: $(VENV)/.test ## one script a claim; each prints ratios measured side by side
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+lint: $(VENV)/.dev ## ruff, pyright and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports --no-cache
+
+docs: $(VENV)/.docs ## the documentation, into docs/_build/html
+	$(BIN)/python docs/mathjax.py docs/_static/mathjax
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+figures: $(VENV)/.custodian ## the pictures of the README and the documentation
+	@set -e; for script in docs/figures/*.py; do $(BIN)/python $$script; done
+
+schema: $(VENV)/.custodian ## the published JSON Schema of a release
+	$(BIN)/python -c "import json; from noiseaware.artifact import _Document as d; print(json.dumps(d.model_json_schema(), indent=2))" \
+		> src/noiseaware/release.schema.json
+
+clean: ## remove what was built, but not .venv
+	rm -rf build dist docs/_build docs/_static/mathjax .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+# Each extra is installed once, and again when what it depends on changes.
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv must be on the path."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.%: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable ".[$*]"
+	@touch $@
