@@ -1,0 +1,115 @@
+"""Distributions on a line, known by their log density at nodes: find where the mass is, then draw exactly.
+
+Between two nodes the log density is taken as linear, so a cell holds a piece of an exponential (on the reals) or
+of a geometric law (on whole numbers) and both its mass and its inverse CDF are closed forms:
+
+    mass = f_i (e^{rm} − 1) / r        x = x_i + log(1 + u (e^{rm} − 1)) / r        m = length, r = slope
+
+On whole numbers with a node at each, this is plain enumeration; Laplace tails are exact at any spacing.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+# Log density this far below the maximum holds no mass that a draw could show: e^−50 · (number of cells) < 1e−17.
+_DEPTH = 50.0
+_FOCUS_NODES = 256
+_FOCUS_STAGES = 7
+
+
+def nodes_between(
+    low: Float[Array, ""], high: Float[Array, ""], pivot: Float[Array, ""], count: int, *, whole: bool
+) -> Float[Array, " count"]:
+    """Sorted nodes from low to high: half evenly spread, half crowding geometrically to low, pivot and high.
+
+    The crowded ones see power laws at an end of the support and the kink of Laplace noise at the pivot. Where
+    there are at least as many even nodes as whole numbers, every whole number is a node (some of them twice).
+    """
+    even = low + (high - low) * jnp.linspace(0, 1, count // 2)
+    unit = 1.0 if whole else 1e-6 * (high - low)
+    crowded = [_crowd(low, pivot, count // 4, unit), _crowd(pivot, high, count // 4, unit)]
+    nodes = jnp.concatenate([even, *crowded])
+    return jnp.sort(jnp.clip(jnp.round(nodes) if whole else nodes, low, high))
+
+
+def _crowd(
+    low: Float[Array, ""], high: Float[Array, ""], count: int, unit: Float[Array, ""] | float
+) -> Float[Array, " count"]:
+    """Nodes whose spacing grows from about `unit` at both ends to the middle, as sinh does."""
+    half = 0.5 * (high - low)
+    rate = jnp.maximum(jnp.arcsinh(half / jnp.maximum(unit, 1e-300)), 1e-3)
+    offset = half * jnp.sinh(rate * jnp.linspace(0, 1, count // 2)) / jnp.sinh(rate)
+    return jnp.concatenate([low + offset, high - offset])
+
+
+def focus(
+    log_density: Callable[[Float[Array, " m"]], Float[Array, " m"]],
+    low: Float[Array, ""],
+    high: Float[Array, ""],
+    pivot: Float[Array, ""],
+    *,
+    whole: bool,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Shrink [low, high] to the part where the log density is within reach of its maximum."""
+
+    def shrink(_, window):
+        low, high = window
+        nodes = nodes_between(low, high, jnp.clip(pivot, low, high), _FOCUS_NODES, whole=whole)
+        return held_window(nodes, log_density(nodes))
+
+    return jax.lax.fori_loop(0, _FOCUS_STAGES, shrink, (low, high))
+
+
+def held_window(
+    nodes: Float[Array, " m"], log_density: Float[Array, " m"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """From the node before the first that is within reach of the maximum to the node after the last."""
+    held: Bool[Array, " m"] = log_density > jnp.nanmax(log_density) - _DEPTH
+    index = jnp.arange(nodes.size)
+    first = jnp.where(held, index, nodes.size).min()
+    last = jnp.where(held, index, -1).max()
+    return nodes[jnp.maximum(first - 1, 0)], nodes[jnp.minimum(last + 1, nodes.size - 1)]
+
+
+def draw(
+    key: Key[Array, ""], nodes: Float[Array, " m"], log_density: Float[Array, " m"], num_draws: int, *, whole: bool
+) -> Float[Array, " num_draws"]:
+    """Independent draws by the inverse CDF."""
+    length, slope, log_mass = cells(nodes, log_density, whole=whole)
+    cumulative = jnp.cumsum(jnp.exp(log_mass - log_mass.max()))
+    level = jax.random.uniform(key, (num_draws,)) * cumulative[-1]
+    cell = jnp.clip(jnp.searchsorted(cumulative, level, side="right"), 0, log_mass.size - 1)
+    before = jnp.where(cell > 0, cumulative[cell - 1], 0.0)
+    share = jnp.clip((level - before) / (cumulative[cell] - before), 0.0, 1.0)
+    m, r = length[cell], slope[cell]
+    flat = jnp.abs(r * m) < 1e-6
+    safe_r = jnp.where(flat, 1.0, r)
+    ahead = jnp.where(flat, share * m, jnp.log1p(share * jnp.expm1(jnp.where(flat, 0.0, r * m))) / safe_r)
+    if whole:
+        ahead = jnp.clip(jnp.floor(ahead), 0.0, jnp.maximum(m - 1, 0.0))
+    return nodes[cell] + ahead
+
+
+def cells(
+    nodes: Float[Array, " m"], log_density: Float[Array, " m"], *, whole: bool
+) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
+    """Length, slope and log mass of each cell. On whole numbers, cell i is {x_i, …, x_{i+1} − 1} and the last is {x_m}."""
+    floor = log_density.max() - 14 * _DEPTH  # keeps slopes finite where the density is 0
+    log_density = jnp.where(jnp.isnan(log_density), log_density, jnp.maximum(log_density, floor))
+    if whole:
+        nodes = jnp.append(nodes, nodes[-1] + 1)
+        log_density = jnp.append(log_density, log_density[-1])
+    length = jnp.diff(nodes)
+    empty = length <= 0
+    rise = jnp.where(empty, 0.0, jnp.diff(log_density))
+    slope = rise / jnp.where(empty, 1.0, length)
+    flat = jnp.abs(rise) < 1e-6
+    total = jnp.expm1(jnp.where(flat, 1.0, rise))
+    per_step = jnp.where(flat, 1.0, jnp.expm1(slope) if whole else slope)
+    # to second order in the rise, (e^{rm} − 1)/(e^r − 1) = m (1 + r(m−1)/2) and (e^{rm} − 1)/r = m (1 + rm/2)
+    nearly = length + 0.5 * rise * (length - 1 if whole else length)
+    log_mass = log_density[:-1] + jnp.log(jnp.where(flat, nearly, total / jnp.where(per_step == 0, 1.0, per_step)))
+    return length, slope, jnp.where(empty, -jnp.inf, log_mass)
