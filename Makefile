@@ -33,7 +33,6 @@ lint: $(VENV)/.dev ## ruff, pyright and import-linter
 	$(BIN)/lint-imports --no-cache
 
 docs: $(VENV)/.docs ## the documentation, into docs/_build/html
-	$(BIN)/python docs/mathjax.py docs/_static/mathjax
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
@@ -45,7 +44,7 @@ schema: $(VENV)/.custodian ## the published JSON Schema of a release
 		> src/noiseaware/release.schema.json
 
 clean: ## remove what was built, but not .venv
-	rm -rf build dist docs/_build docs/_static/mathjax .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 # Each extra is installed once, and again when what it depends on changes.
 $(BIN)/python:

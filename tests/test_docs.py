@@ -1,0 +1,67 @@
+"""Every code block of the README and the documentation runs, page by page, in a folder of its own."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+
+import noiseaware as na
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"(?m)^```(\{?[\w-]*\}?[^\n]*)\n(.*?)^```$", re.DOTALL)
+COMMAND = Path(sys.executable).with_name("noiseaware")
+
+
+def _blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of each fenced block."""
+    return [(info.strip(), text) for info, text in FENCE.findall(page.read_text(encoding="utf-8"))]
+
+
+def _commands(text: str) -> list[str]:
+    """The noiseaware commands of a console block; others, such as make and pip, are run elsewhere."""
+    lines = re.sub(r"\\\n\s*", "", text).splitlines()
+    return [line.removeprefix("$ ") for line in lines if line.startswith("$ noiseaware")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a reader has at hand: a table, and for the README a ledger."""
+    rng = np.random.default_rng(7)
+    table = pd.DataFrame({"wait_hours": rng.exponential(8.0, 1000), "infected": rng.random(1000) < 0.012})
+    table.to_csv(tmp_path / "clinic.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_runs(page: Path, folder: Path):
+    if page.name == "README.md":
+        na.Ledger.create("clinic.ledger", epsilon=2)
+    namespace: dict[str, object] = {"__name__": page.stem}
+    with matplotlib.rc_context({"backend": "Agg"}):
+        for language, text in _blocks(page):
+            if language in ("python", "{code-cell} python"):
+                exec(compile(text, str(page), "exec"), namespace)
+            for command in _commands(text) if language == "console" else []:
+                done = subprocess.run([COMMAND, *shlex.split(command)[1:]], cwd=folder, capture_output=True, text=True)
+                assert done.returncode == 0, f"{command}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_has_a_known_language(page: Path):
+    known = {"python", "console", "text", "{code-cell} python", "{eval-rst}", "{toctree}"}
+    assert {info for info, _ in _blocks(page) if not info.startswith("{figure}")} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_and_pictures_are_there(page: Path):
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)#:]+)\)|^```\{figure\} (\S+)", text, re.MULTILINE)
+    assert [target for pair in targets for target in pair if target and not (page.parent / target).exists()] == []

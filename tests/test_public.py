@@ -1,0 +1,68 @@
+"""The public face: complete, importable, documented, and light to import."""
+
+import ast
+import importlib
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import noiseaware as na
+
+NAMES = [name for name in na.__all__ if name != "__version__"]
+FOLDERS = ["family", "mechanism", "prior"]
+API_PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
+
+
+def _members(folder: str) -> list[str]:
+    module = importlib.import_module(f"noiseaware.{folder}")
+    return sorted(name for name, value in vars(module).items() if inspect.isclass(value))
+
+
+def test_all_is_what_type_checkers_see():
+    tree = ast.parse(Path(na.__file__).read_text(encoding="utf-8"))
+    seen = {alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(NAMES) == {name for name in seen if name}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_name_imports_and_is_documented(name):
+    value = getattr(na, name)
+    assert value.__doc__
+    assert name in dir(na)
+
+
+@pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder in FOLDERS for name in _members(folder)])
+def test_member_is_documented(folder, name):
+    value = getattr(getattr(na, folder), name)
+    assert inspect.getdoc(value), name
+    assert value.__doc__.strip()[0].isupper() or value.__doc__.strip()[0].isalpha()
+
+
+@pytest.mark.parametrize("name", NAMES + [f"{folder}.{name}" for folder in FOLDERS for name in _members(folder)])
+def test_name_is_on_the_reference_page(name):
+    assert f"noiseaware.{name}" in API_PAGE
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'infere'"):
+        na.infere
+
+
+def _loaded_by(statement: str) -> set[str]:
+    code = f"import json, sys; {statement}; print(json.dumps(sorted({{m.split('.')[0] for m in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(json.loads(done.stdout))
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    heavy = {"jax", "numpy", "pandas", "opendp", "duckdb", "narwhals", "matplotlib", "pydantic"}
+    assert _loaded_by("import noiseaware") & heavy == set()
+
+
+def test_the_analyst_loads_nothing_of_the_custodian():
+    analyst = "import noiseaware as na; na.load, na.infer, na.Posterior, na.calibrate, na.family, na.prior"
+    assert _loaded_by(analyst) & {"opendp", "duckdb", "narwhals"} == set()
