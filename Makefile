@@ -7,7 +7,8 @@ PYTHON ?= $(shell for p in python3.11 python3 python3.12 python3.13 python; do \
 VENV ?= .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Bytecode is compiled as modules are first used: installing takes half the time.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: help demo test test-all bench lint docs figures schema clean
 .DEFAULT_GOAL := help
