@@ -1,0 +1,152 @@
+"""The verb of the custodian: release(table, family, epsilon, ledger) → Release.
+
+Everything that can be refused is refused before the table is read; what the table's public side can still refuse is
+refused before the ledger is charged; and the ledger is charged before noise is drawn.
+"""
+
+import math
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+
+import noiseaware
+from noiseaware.artifact import Origin, Release
+from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.noise import calibrated, draw
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.privacy import Guarantee, Neighbours, Number, check_neighbours, promised
+
+try:
+    import opendp.measurements as _opendp  # noqa: F401 - noise.py imports it when it draws; missed here, it costs nothing
+
+    from noiseaware.custodian.table import MOST_RECORDS, Table
+except ModuleNotFoundError as missing:
+    raise ImportError(f"releasing from a table needs {missing.name}; install noiseaware[custodian].") from None
+
+_ROOM = 2**62
+"""What a sum and its noise stay under, so that 64-bit integers neither wrap nor saturate."""
+_NOISE_REACH = 64
+"""Noise scales to leave room for: beyond them the chance is below e^−64."""
+_STEPS_PER_SCALE = 1000
+"""The least number of grid steps in one noise scale, for a statistic that is not a whole number."""
+_FINEST = 1000
+"""The finest grid is 2^−1000: a float still holds it."""
+
+
+def release(
+    table: object,
+    family: AbstractFamily,
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    ledger: str | os.PathLike | Ledger | None = None,
+    neighbours: Neighbours = "replace",
+) -> Release:
+    """Noisy statistics of a table, under ε (Laplace noise) or ρ (Gaussian noise), paid from a ledger."""
+    guarantee = promised(epsilon=epsilon, rho=rho)
+    _check_neighbours(neighbours)
+    _check_family(family)
+    table = table if isinstance(table, Table) else Table(table)
+    grid = _finest_grid(family, guarantee, neighbours)
+    if isinstance(ledger, str | os.PathLike):
+        ledger = Ledger(ledger)
+    if ledger is not None:
+        ledger.afford(guarantee)
+    sums, n = table.sums(family, grid.exponent)
+    entry = None if ledger is None else ledger.charge(guarantee, _description(table, family, neighbours))
+    noisy = draw(
+        grid.mechanism,
+        sums,
+        sensitivity=grid.sensitivity,
+        sensitivity_squared=grid.sensitivity_squared,
+        guarantee=guarantee,
+    )
+    return Release(
+        family=family,
+        values=noisy,
+        n=n,
+        mechanism=grid.mechanism,
+        grid=2.0**-grid.exponent,
+        neighbours=neighbours,
+        guarantee=guarantee,
+        origin=Origin(
+            tool="noiseaware",
+            version=noiseaware.__version__,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            ledger_entry=None if entry is None else entry.id,
+            bounds="public",
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """A grid of steps 2^−exponent, and in its steps: how far neighbours move the sums, and the noise for it."""
+
+    exponent: int
+    sensitivity: int
+    sensitivity_squared: int
+    mechanism: AbstractMechanism
+
+
+def _finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours) -> _Grid:
+    """The finest grid that leaves room for the sums, from public facts only: bounds, promise, cap on n."""
+    low, high = getattr(family, "bounds", (0, 1))  # a family of levels sums indicators
+    largest = max(abs(low), abs(high))
+    finest = 0 if family.is_integer else min(_FINEST, math.ceil(math.log2(_ROOM // MOST_RECORDS) - math.log2(largest)))
+    coarsest = 0 if family.is_integer else -_FINEST
+    for exponent in range(finest, coarsest - 1, -1):
+        grid = _grid(family, guarantee, neighbours, (low, high), exponent)
+        if grid is None:
+            break
+        reach = MOST_RECORDS * math.ceil(largest * Fraction(2) ** exponent) + _NOISE_REACH * grid.mechanism.spread
+        if reach < _ROOM:
+            if family.is_integer or grid.mechanism.spread >= _STEPS_PER_SCALE:
+                return grid
+            break
+    if family.is_integer:
+        raise ValueError(f"bounds ({low}, {high}) must be narrower for {guarantee}: sums would not fit 64-bit integers.")
+    raise ValueError(
+        f"bounds ({low}, {high}) must be wider, or nearer to 0, for {guarantee}: "
+        "64-bit sums would be coarser than a thousandth of the noise."
+    )
+
+
+def _grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, bounds, exponent: int) -> _Grid | None:
+    """The grid of one exponent, or None where it is too coarse for the bounds to differ."""
+    step = Fraction(2) ** -exponent
+    whole = tuple(math.floor(Fraction(bound) / step) for bound in bounds)
+    sensitivity = family.sensitivity(neighbours, bounds=whole)
+    squared = family.sensitivity_squared(neighbours, bounds=whole)
+    if sensitivity == 0:
+        return None
+    try:
+        return _Grid(exponent, sensitivity, squared, calibrated(guarantee, sensitivity, squared))
+    except OverflowError:
+        raise ValueError("epsilon or rho must give a noise scale that a float can hold; ask for one nearer to 1.") from None
+
+
+def _check_neighbours(neighbours: str) -> None:
+    check_neighbours(neighbours)
+    if neighbours == "add_remove":
+        raise ValueError("neighbours must be 'replace' to release from a table, got 'add_remove', which needs a noisy n.")
+
+
+def _check_family(family: object) -> None:
+    if not isinstance(family, AbstractFamily):
+        raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
+    if len(family.columns) != 1:
+        raise ValueError(f"family must name one column of the table, got {len(family.columns)}: {family.name}(column, …).")
+    family.sensitivity()  # refuses a family whose bounds are missing
+
+
+def _description(table: Table, family: AbstractFamily, neighbours: Neighbours) -> dict[str, str]:
+    """What was released, in public words."""
+    return {
+        "family": family.name,
+        "columns": ", ".join(family.columns),
+        "table": table.name,
+        "neighbours": neighbours,
+    }
