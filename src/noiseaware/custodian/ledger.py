@@ -37,13 +37,13 @@ create table entry (
 """
 
 
-class LedgerRefusal(Exception):  # noqa: N818 - a refusal is a verdict, not an error
+class LedgerRefusal(Exception):
     """The ledger has not enough left for what was asked."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge: its cost in the ledger's currency, what was promised for it, and what was released, in public words."""
+    """One charge: its cost in the ledger's currency, what it promised, and what was released, in public words."""
 
     id: str
     time: str
@@ -71,9 +71,7 @@ class Ledger:
         return cls(path)
 
     @classmethod
-    def create(
-        cls, path: str | os.PathLike, *, epsilon: Number | None = None, rho: Number | None = None
-    ) -> "Ledger":
+    def create(cls, path: str | os.PathLike, *, epsilon: Number | None = None, rho: Number | None = None) -> "Ledger":
         """A new ledger with a total of ε or of ρ, written whole or not at all."""
         total, path = promised(epsilon=epsilon, rho=rho), Path(path)
         if not path.parent.is_dir():

@@ -107,7 +107,7 @@ def _finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neigh
                 return grid
             break
     if family.is_integer:
-        raise ValueError(f"bounds ({low}, {high}) must be narrower for {guarantee}: sums would not fit 64-bit integers.")
+        raise ValueError(f"bounds ({low}, {high}) must be narrower for {guarantee}: sums must fit 64-bit integers.")
     raise ValueError(
         f"bounds ({low}, {high}) must be wider, or nearer to 0, for {guarantee}: "
         "64-bit sums would be coarser than a thousandth of the noise."
@@ -118,27 +118,27 @@ def _grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, 
     """The grid of one exponent, or None where it is too coarse for the bounds to differ."""
     step = Fraction(2) ** -exponent
     whole = tuple(math.floor(Fraction(bound) / step) for bound in bounds)
-    sensitivity = family.sensitivity(neighbours, bounds=whole)
-    squared = family.sensitivity_squared(neighbours, bounds=whole)
+    sensitivity: int = family.sensitivity(neighbours, bounds=whole)  # type: ignore[assignment]
+    squared: int = family.sensitivity_squared(neighbours, bounds=whole)  # type: ignore[assignment]
     if sensitivity == 0:
         return None
     try:
         return _Grid(exponent, sensitivity, squared, calibrated(guarantee, sensitivity, squared))
     except OverflowError:
-        raise ValueError("epsilon or rho must give a noise scale that a float can hold; ask for one nearer to 1.") from None
+        raise ValueError("epsilon or rho must be nearer to 1: no float can hold its noise scale.") from None
 
 
 def _check_neighbours(neighbours: str) -> None:
     check_neighbours(neighbours)
     if neighbours == "add_remove":
-        raise ValueError("neighbours must be 'replace' to release from a table, got 'add_remove', which needs a noisy n.")
+        raise ValueError("neighbours must be 'replace' to release from a table: 'add_remove' needs a noisy n.")
 
 
 def _check_family(family: object) -> None:
     if not isinstance(family, AbstractFamily):
         raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
     if len(family.columns) != 1:
-        raise ValueError(f"family must name one column of the table, got {len(family.columns)}: {family.name}(column, …).")
+        raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
     family.sensitivity()  # refuses a family whose bounds are missing
 
 

@@ -19,7 +19,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import narwhals as nw
@@ -42,8 +42,8 @@ _LARGEST_LEVEL = 2**53  # whole levels are compared as doubles, exact up to here
 class Table:
     """A file (CSV, Parquet, JSON) or a frame (pandas, Polars, PyArrow, DuckDB) of confidential records."""
 
-    def __init__(self, source: object) -> None:
-        self.source = Path(source) if isinstance(source, str | os.PathLike) else source
+    def __init__(self, source: Any) -> None:
+        self.source: Any = Path(source) if isinstance(source, str | os.PathLike) else source
         if isinstance(self.source, Path):
             if self.source.suffix.lower() not in _READERS:
                 raise ValueError(f"table file must end in one of {', '.join(_READERS)}, got {self.source.name}.")
@@ -52,7 +52,7 @@ class Table:
             self.name = self.source.name
         else:
             complaint = f"table must be a path or a data frame, got {type(source).__name__}."
-            self.name = f"{_quietly(lambda: nw.from_native(source), complaint).implementation.value} frame"
+            self.name = f"{_quietly(lambda: nw.from_native(self.source), complaint).implementation.value} frame"
 
     def sums(self, family: AbstractFamily, grid_exponent: int) -> tuple[list[int], int]:
         """Σ t(x) in steps of 2^−grid_exponent, and the number of records."""
@@ -123,7 +123,8 @@ class Table:
             return _quietly(lambda: _connection().from_df(series.to_frame()), complaint)
         if importlib.util.find_spec("pyarrow") is None:
             raise ImportError(f"reading text from a {self.name} needs pyarrow; install pyarrow.")
-        return _quietly(lambda: _connection().from_arrow(frame.lazy().select(column).collect("pyarrow").to_native()), complaint)
+        arrow = _quietly(lambda: frame.lazy().select(column).collect("pyarrow").to_native(), complaint)
+        return _quietly(lambda: _connection().from_arrow(arrow), complaint)
 
     def _spelled(self, level: str) -> str:
         """A level as it is read: the bytes of a CSV file are taken one by one, so that none of them is an error."""
@@ -194,9 +195,9 @@ def _is_null(frame, column: str) -> bool:
     native = frame.to_native()
     if isinstance(native, duckdb.DuckDBPyRelation):
         return _type(native, column).id == "null"
-    kinds = native.collect_schema() if frame.implementation.is_polars() else getattr(native, "schema", None)
-    kind = kinds.field(column).type if frame.implementation.is_pyarrow() else kinds and kinds[column]
-    return str(kind).lower() == "null"
+    if frame.implementation.is_polars():
+        return str(native.collect_schema()[column]) == "Null"
+    return frame.implementation.is_pyarrow() and str(native.schema.field(column).type) == "null"
 
 
 def _only_row(scan) -> list[int]:
@@ -213,8 +214,7 @@ def _only_row(scan) -> list[int]:
 
 def _connection() -> duckdb.DuckDBPyConnection:
     """An embedded DuckDB that fetches no extension and says nothing."""
-    offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    connection = duckdb.connect(":memory:", config=offline)
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
     connection.execute("SET enable_progress_bar = false").fetchall()
     return connection
 
@@ -237,7 +237,8 @@ def _read_csv(path: Path, column: str, complaint: str) -> duckdb.DuckDBPyRelatio
         f"auto_detect = false, header = true, delim = {_literal(delimiter)}, quote = '\"', escape = '\"', "
         "encoding = 'latin-1', strict_mode = false, null_padding = true, parallel = false"
     )
-    sql = f"SELECT c{names.index(column)} AS {_quoted(column)} FROM read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
+    records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
+    sql = f"SELECT c{names.index(column)} AS {_quoted(column)} FROM {records}"
     return _quietly(lambda: _connection().sql(sql), complaint)
 
 
@@ -251,18 +252,25 @@ def _header(path: Path) -> tuple[list[str], str]:
 
 
 def _read_json(path: Path, column: str, complaint: str) -> duckdb.DuckDBPyRelation:
-    """JSON, one object a line or one array: the keys are the schema, and a value is taken as text."""
+    """JSON, one object a line or one array: the keys are the schema, and a value is taken as text.
+
+    In a file of lines, a broken line is a record of NULL; in a broken array the records cannot be told apart.
+    """
+    layout = _quietly(lambda: _layout(path), complaint)
+    records = f"read_json_objects({_address(path)}, {layout})"
     pointer = _literal("/" + column.replace("~", "~0").replace("/", "~1"))
-    records = f"read_json_objects({_address(path)}, format = {{}}, ignore_errors = {{}})"
-    with path.open("rb") as file:
-        is_array = file.read(_LONGEST_LINE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-    # In a file of lines, a broken line is a record of NULL; a broken array cannot be told apart.
-    records = records.format(*(("'array'", "false") if is_array else ("'newline_delimited'", "true")))
     connection = _quietly(_connection, complaint)
     having = f"SELECT 1 FROM {records} WHERE json_exists(json, {pointer}) LIMIT 1"
     names = [column] if _quietly(lambda: connection.sql(having).fetchall(), complaint) else []
     _check_column(column, names, path.name)
     return _quietly(lambda: connection.sql(f"SELECT json ->> {pointer} AS {_quoted(column)} FROM {records}"), complaint)
+
+
+def _layout(path: Path) -> str:
+    """DuckDB's options for an array, or for lines: the first character tells."""
+    with path.open("rb") as file:
+        is_array = file.read(_LONGEST_LINE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    return "format = 'array'" if is_array else "format = 'newline_delimited', ignore_errors = true"
 
 
 _READERS: dict[str, Callable[[Path, str, str], duckdb.DuckDBPyRelation]] = {

@@ -1,0 +1,149 @@
+"""The ledger: exact, never overspent whoever else is charging, and kind in its refusals."""
+
+import multiprocessing
+import sqlite3
+from dataclasses import FrozenInstanceError
+from fractions import Fraction
+
+import pytest
+
+from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.privacy import Pure, ZeroConcentrated
+
+WHAT = {"family": "bernoulli", "columns": "smokes", "table": "clinic.csv", "neighbours": "replace"}
+
+
+def test_a_thousand_thousandths_make_exactly_one(tmp_path):
+    ledger = Ledger.create(tmp_path / "one.ledger", epsilon=1)
+    for _ in range(1000):
+        ledger.charge(Pure(Fraction(1, 1000)), WHAT)
+    assert ledger.spent == 1
+    assert ledger.remaining == 0
+    with pytest.raises(LedgerRefusal):
+        ledger.charge(Pure(Fraction(1, 10**30)), WHAT)
+    assert len(ledger.entries()) == 1000
+
+
+def test_refusal_says_what_was_asked_and_left_and_total(tmp_path):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon="1")
+    ledger.charge(Pure(Fraction(3, 4)), WHAT)
+    for refused in (ledger.afford, lambda guarantee: ledger.charge(guarantee, WHAT)):
+        with pytest.raises(LedgerRefusal, match=r"^ledger must have ε = 0.5 left, has ε = 0.25 of ε = 1\.$"):
+            refused(Pure(Fraction(1, 2)))
+    ledger.afford(Pure(Fraction(1, 4)))
+    assert ledger.spent == Fraction(3, 4)
+
+
+def test_entries_survive_and_tell_what_was_charged(tmp_path):
+    made = Ledger.create(tmp_path / "a.ledger", rho="1/3")
+    first = made.charge(ZeroConcentrated(Fraction(1, 7)), WHAT)
+    second = made.charge(Pure(Fraction(1, 2)), WHAT)
+    opened = Ledger.open(str(tmp_path / "a.ledger"))
+    assert opened.total == ZeroConcentrated(Fraction(1, 3))
+    assert opened.entries() == [first, second]
+    assert first.id != second.id
+    assert opened.spent == Fraction(1, 7) + Fraction(1, 8)  # a pure ε costs ε²/2
+    assert second.guarantee == Pure(Fraction(1, 2))
+    assert second.what == WHAT
+    with pytest.raises(FrozenInstanceError):
+        first.cost = Fraction(0)  # type: ignore[misc]
+
+
+def test_rho_is_no_pure_epsilon(tmp_path):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=10)
+    with pytest.raises(ValueError, match="ask with epsilon"):
+        ledger.afford(ZeroConcentrated(Fraction(1, 100)))
+    with pytest.raises(ValueError, match="ask with epsilon"):
+        ledger.charge(ZeroConcentrated(Fraction(1, 100)), WHAT)
+    assert ledger.spent == 0
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        {},
+        {"epsilon": 1, "rho": 1},
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": float("nan")},
+        {"rho": "inf"},
+        {"rho": "x"},
+    ],
+)
+def test_bad_totals_leave_no_file(tmp_path, total):
+    with pytest.raises(ValueError):
+        Ledger.create(tmp_path / "a.ledger", **total)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_create_refuses_an_existing_file_and_a_missing_folder(tmp_path):
+    path = tmp_path / "a.ledger"
+    Ledger.create(path, epsilon=1).charge(Pure(Fraction(1)), WHAT)
+    with pytest.raises(ValueError, match="exists already"):
+        Ledger.create(path, epsilon=100)
+    assert Ledger(path).remaining == 0
+    with pytest.raises(ValueError, match="folder must exist"):
+        Ledger.create(tmp_path / "no" / "a.ledger", epsilon=1)
+    assert [file.name for file in tmp_path.iterdir()] == ["a.ledger"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all, but long enough to look at" * 100, "sqlite", "cut"])
+def test_what_is_not_a_ledger_is_refused(tmp_path, content):
+    path = tmp_path / "a.ledger"
+    if content == "sqlite":
+        other = sqlite3.connect(path)
+        other.execute("create table entry (cost text)")
+        other.close()
+    elif content == "cut":
+        Ledger.create(path, epsilon=1)
+        path.write_bytes(path.read_bytes()[:5000])
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match="ledger"):
+        Ledger(path)
+
+
+def test_a_missing_ledger_names_the_command(tmp_path):
+    with pytest.raises(ValueError, match="noiseaware ledger create"):
+        Ledger(tmp_path / "none.ledger")
+    with pytest.raises(ValueError, match="noiseaware ledger create"):
+        Ledger(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _charge_until_refused(path, start, counts):
+    ledger, paid = Ledger(path), 0
+    start.wait()
+    try:
+        while True:
+            ledger.charge(Pure(Fraction(1, 7)), WHAT)
+            paid += 1
+    except LedgerRefusal:
+        counts.put(paid)
+
+
+def test_processes_that_charge_at_once_never_overspend(tmp_path):
+    path = tmp_path / "shared.ledger"
+    Ledger.create(path, epsilon=10)
+    spawn = multiprocessing.get_context("spawn")  # JAX has threads, so that forking is not safe
+    start, counts = spawn.Barrier(3), spawn.Queue()
+    workers = [spawn.Process(target=_charge_until_refused, args=(path, start, counts)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    paid = sum(counts.get(timeout=120) for _ in workers)
+    for worker in workers:
+        worker.join()
+    assert paid == 70
+    assert Ledger(path).spent == 10
+
+
+def test_a_locked_ledger_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr("noiseaware.custodian.ledger._BUSY_SECONDS", 0.05)
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
+    other = sqlite3.connect(ledger.path, isolation_level=None)
+    other.execute("begin exclusive")
+    with pytest.raises(ValueError, match="not locked"):
+        ledger.charge(Pure(Fraction(1, 2)), WHAT)
+    other.execute("rollback")
+    other.close()
+    assert ledger.spent == 0
