@@ -171,6 +171,15 @@ class AbstractUnboundedFamily(AbstractScalarFamily):
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         """log P(X ≥ x), accurate when the probability is tiny."""
 
+    @abc.abstractmethod
+    def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """An interval outside of which an unaltered record falls with probability below e^−40."""
+
+    @property
+    @abc.abstractmethod
+    def head(self) -> float:
+        """The exponent h of a density that goes as x^{h−1} at the lower end of its support; 1 where it is bounded."""
+
 
 def checked_bounds(bounds: object) -> Bounds | None:
     """Bounds as two finite numbers in order, or None."""

@@ -62,3 +62,10 @@ class Exponential(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return -theta * max(x, 0.0)
+
+    def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return jnp.zeros_like(theta), 45 / theta
+
+    @property
+    def head(self) -> float:
+        return 1.0

@@ -82,3 +82,13 @@ class Gamma(AbstractUnboundedFamily):
         if x <= 0:
             return jnp.zeros_like(theta)
         return log_gammaincc(jnp.asarray(self.shape, theta.dtype), theta * x)
+
+    def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return (
+            jnp.maximum(self.shape - 9.5 * self.shape**0.5, 0.0) / theta,
+            (self.shape + 9.5 * self.shape**0.5 + 45) / theta,
+        )
+
+    @property
+    def head(self) -> float:
+        return self.shape

@@ -64,3 +64,10 @@ class Geometric(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return max(x, 0.0) * jnp.log1p(-theta)
+
+    def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return jnp.zeros_like(theta), jnp.ceil(-45 / jnp.log1p(-theta)) + 1
+
+    @property
+    def head(self) -> float:
+        return 1.0

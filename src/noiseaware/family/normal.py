@@ -81,3 +81,10 @@ class Normal(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return log_ndtr((theta - x) / self.variance**0.5)
+
+    def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return theta - 9.5 * self.variance**0.5, theta + 9.5 * self.variance**0.5
+
+    @property
+    def head(self) -> float:
+        return 1.0

@@ -67,3 +67,13 @@ class Poisson(AbstractUnboundedFamily):
         if x <= 0:
             return jnp.zeros_like(theta)
         return log_gammainc(jnp.asarray(x, theta.dtype), theta)
+
+    def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        return (
+            jnp.maximum(jnp.floor(theta - 9.5 * jnp.sqrt(theta)), 0.0),
+            jnp.ceil(theta + 9.5 * jnp.sqrt(theta) + 45),
+        )
+
+    @property
+    def head(self) -> float:
+        return 1.0
