@@ -195,6 +195,8 @@ def _is_null(frame, column: str) -> bool:
     native = frame.to_native()
     if isinstance(native, duckdb.DuckDBPyRelation):
         return _type(native, column).id == "null"
+    if frame.implementation.is_pandas():
+        return str(native[column].dtype) == "null[pyarrow]"
     if frame.implementation.is_polars():
         return str(native.collect_schema()[column]) == "Null"
     return frame.implementation.is_pyarrow() and str(native.schema.field(column).type) == "null"

@@ -1,0 +1,368 @@
+"""The table: the same integers on every engine, and nothing of the records anywhere else.
+
+The oracle is pure Python on exact fractions and knows no engine: it says what each cell stands for, and the sums
+must be equal to the bit.
+"""
+
+import json
+import math
+import random
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from noiseaware import family
+from noiseaware.custodian.table import MOST_RECORDS, Table
+
+EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 2.0, -1.5, 0.1, math.pi]
+NO_NUMBER = [None, math.nan]
+INFINITE = [math.inf, -math.inf]
+NUMBER = re.compile(r"[+-]?((([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)|inf|infinity|nan)")
+NUMBERS_AS_TEXT = [" 3 ", "1e3", "-1.25", "+2", ".5", "1.", "\t7\n", "inf", "-inf", "Infinity", "1e400", "nan", "NaN"]
+WORDS = ["", " ", "abc", "3abc", "--3", "1 000", "1,5", "0x10", "null", "None", "é", "3\u00a0", '"', "'", "a\nb", "٣"]
+ENGINES = ["csv", "parquet", "json", "array", "pandas", "nullable", "arrow-backed", "polars", "lazy", "arrow", "duckdb"]
+
+
+def number(cell) -> Fraction | float | None:
+    """What a cell stands for: an exact fraction, ±inf, or None where it is no number."""
+    if isinstance(cell, str):
+        word = cell.strip(" \t\n").lower()
+        cell = {"true": 1.0, "false": 0.0}.get(word) if not NUMBER.fullmatch(word) else float(word)
+    if cell is None or cell != cell:
+        return None
+    as_float = float(cell)  # every engine rounds to the nearest double
+    return as_float if math.isinf(as_float) else Fraction(as_float)
+
+
+def oracle(cells, bounds, outside, k) -> int:
+    low, high = (Fraction(b) for b in bounds)
+    total = 0
+    for x in map(number, cells):
+        if outside == "drop":
+            kept = x if x is not None and low <= x <= high else Fraction(0)
+        else:
+            kept = low if x is None else min(max(x, low), high)
+        total += math.floor(Fraction(kept) * Fraction(2) ** k)
+    return total
+
+
+def source(engine, cells, kind, folder):
+    """The same cells as each engine holds them, in a column 'x' between two others."""
+    arrow = pa.table({"id": range(len(cells)), "x": pa.array(cells, kind), "y": ["s"] * len(cells)})
+    if engine == "csv":
+        return _csv(cells, folder / "t.csv")
+    if engine == "parquet":
+        pq.write_table(arrow, folder / "t.parquet", row_group_size=20_000)
+        return folder / "t.parquet"
+    if engine in ("json", "array"):
+        lines = [json.dumps({"id": i, "x": _json(cell), "y": "s"}) for i, cell in enumerate(cells)]
+        path = folder / ("t.ndjson" if engine == "json" else "t.json")
+        path.write_text("\n".join(lines) if engine == "json" else f"[{','.join(lines)}]")
+        return str(path)
+    if engine == "pandas":
+        return arrow.to_pandas()
+    if engine == "nullable":
+        return pd.DataFrame({"x": _nullable(cells, kind), "y": "s"})
+    if engine == "arrow-backed":
+        return arrow.to_pandas(types_mapper=pd.ArrowDtype)
+    if engine == "duckdb":
+        return duckdb.connect().from_arrow(arrow)
+    frame = pl.from_arrow(arrow)
+    return {"polars": frame, "lazy": frame.lazy(), "arrow": arrow}[engine]  # type: ignore[union-attr]
+
+
+def _csv(cells, path):
+    texts = ["" if cell is None else cell if isinstance(cell, str) else str(cell) for cell in cells]
+    rows = [f'{i},"{text.replace(chr(34), chr(34) * 2)}",s' for i, text in enumerate(texts)]
+    path.write_text("\r\n".join(["id,x,y", *rows]) + "\r\n", newline="")
+    return path
+
+
+def _json(cell):
+    return float(cell) if isinstance(cell, Decimal | np.floating) else cell
+
+
+def _nullable(cells, kind):
+    names = {pa.float64(): "Float64", pa.float32(): "Float32", pa.int64(): "Int64", pa.bool_(): "boolean"}
+    return pd.array(cells, dtype=names[kind]) if kind in names else pd.Series(cells, dtype=object)
+
+
+def _cells(column, seed, n):
+    rng = random.Random(seed)
+    draws = {
+        "float": lambda: rng.choice([rng.gauss(0, 2), rng.uniform(-3, 3), *EXTREMES, *NO_NUMBER, *INFINITE]),
+        "float32": lambda: rng.choice([float(np.float32(rng.gauss(0, 2))), 0.5, None, math.nan, math.inf]),
+        "whole": lambda: rng.choice([rng.randint(-3, 3), rng.randint(-(2**63), 2**63 - 1), 2**53 + 1, None]),
+        "flag": lambda: rng.choice([True, False, None]),
+        "text": lambda: rng.choice([repr(rng.gauss(0, 2)), *NUMBERS_AS_TEXT, *WORDS, "true", "FALSE", " True ", None]),
+        "decimal": lambda: rng.choice(
+            [Decimal(f"{rng.randint(-3, 3)}.{rng.getrandbits(90)}"[:30]), Decimal("0.1"), None]
+        ),
+    }
+    return [draws[column]() for _ in range(n)]
+
+
+KINDS = {
+    "float": pa.float64(),
+    "float32": pa.float32(),
+    "whole": pa.int64(),
+    "flag": pa.bool_(),
+    "text": pa.string(),
+    "decimal": pa.decimal128(38, 30),
+}
+
+
+@pytest.mark.parametrize("column", KINDS)
+def test_sums_are_the_same_bits_on_every_engine(column, tmp_path, seed):
+    n = 100_000
+    cells = _cells(column, seed, n)
+    bounds, k = (-1.3, 2.1), 29
+    expected = {outside: oracle(cells, bounds, outside, k) for outside in ("clamp", "drop")}
+    for engine in ENGINES:
+        table = Table(source(engine, cells, KINDS[column], tmp_path))
+        for outside, total in expected.items():
+            model = family.Normal("x", bounds=bounds, variance=1.0, outside=outside)
+            assert table.sums(model, k) == ([total], n), (engine, outside)
+
+
+@pytest.mark.parametrize("levels", [["b", "é", "3", "O'Neil"], [7, 3, -1]])
+def test_counts_of_levels_are_the_same_on_every_engine(levels, tmp_path, seed):
+    rng = random.Random(seed)
+    pool = [*map(str, levels), "other", "", " b", "3.0", "3.5", "nan", None]
+    cells = [rng.choice(pool) for _ in range(100_000)]
+    if isinstance(levels[0], str):
+        values = cells
+    else:
+        values = [x if x is None or math.isfinite(x) else None for x in map(number, cells)]
+    counts = [sum(value == level for value in values) for level in levels]
+    counts[0] = len(cells) - sum(counts[1:])
+    for engine in ENGINES:
+        table = Table(source(engine, cells, pa.string(), tmp_path))
+        assert table.sums(family.Categorical("x", levels=levels), 0) == (counts, len(cells)), engine
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_can_be_levels_where_levels_are_numbers(engine, tmp_path):
+    cells = [3, 7, 7, None, 8, 2**62]
+    table = Table(source(engine, cells, pa.int64(), tmp_path))
+    assert table.sums(family.Categorical("x", levels=[3, 7]), 0) == ([4, 2], 6)
+    if engine not in ("csv", "json", "array"):
+        with pytest.raises(ValueError, match="must hold text, as the levels are, got type"):
+            table.sums(family.Categorical("x", levels=["3", "7"]), 0)
+
+
+def test_a_pandas_column_may_mix_anything(seed):
+    rng = random.Random(seed)
+    pool = [
+        1.5,
+        "2",
+        None,
+        math.nan,
+        True,
+        "x",
+        3,
+        10**40,
+        Decimal("0.7"),
+        pd.NA,
+        pd.Timestamp("2020"),
+        [1],
+        b"3",
+        object,
+    ]
+    cells = [rng.choice(pool) for _ in range(1000)]
+    texts = {"2": 2, "x": None, b"3": 3}
+    plain = [
+        texts[c] if isinstance(c, str | bytes) else c if isinstance(c, int | float | Decimal) else None for c in cells
+    ]
+    expected = oracle(plain, (-1, 5), "clamp", 20)
+    for series in (pd.Series(cells, dtype=object), pd.Series(plain, dtype=object), pd.Series(plain).astype("category")):
+        model = family.Normal("x", bounds=(-1, 5), variance=1.0)
+        assert Table(pd.DataFrame({"x": series})).sums(model, 20) == ([expected], 1000)
+
+
+def test_categories_and_enums_are_text(tmp_path):
+    cells = ["b", "a", None, "nan", "b"]
+    frames = [
+        pd.DataFrame({"x": pd.Categorical(cells)}),
+        pl.DataFrame({"x": pl.Series(cells, dtype=pl.Categorical)}),
+        pl.DataFrame({"x": pl.Series(cells, dtype=pl.Enum(["a", "b", "nan"]))}),
+        pa.table({"x": pa.array(cells).dictionary_encode()}),
+        duckdb.connect().sql("SELECT unnest(['b', 'a', NULL, 'nan', 'b'])::ENUM('a', 'b', 'nan') AS x"),
+        duckdb.connect().sql("""SELECT unnest(['"b"', '"a"', 'null', '"nan"', '"b"'])::JSON AS x"""),
+    ]
+    for frame in frames:
+        assert Table(frame).sums(family.Categorical("x", levels=["a", "b", "nan"]), 0) == ([2, 2, 1], 5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_column_without_any_value_is_a_column(engine, tmp_path):
+    cells = [None] * 5
+    kind = pa.string() if engine in ("pandas", "nullable") else pa.null()
+    table = Table(source(engine, cells, kind, tmp_path))
+    assert table.sums(family.Normal("x", bounds=(-1, 1), variance=1.0), 3) == ([-40], 5)
+    assert table.sums(family.Categorical("x", levels=["a", "b"]), 0) == ([5, 0], 5)
+
+
+def test_wide_integers_of_duckdb_round_as_text_does():
+    value = 2**100 + 2**47 + 1  # rounding twice would lose the last bit's say
+    relation = duckdb.connect().sql(f"SELECT {value}::HUGEINT AS x")
+    bounds = (0, 2**101)
+    model = family.Normal("x", bounds=bounds, variance=1.0)
+    assert Table(relation).sums(model, -48) == ([oracle([value], bounds, "clamp", -48)], 1)
+
+
+def test_a_csv_file_is_read_as_it_comes(tmp_path):
+    """Ragged rows, stray quotes, other delimiters, a byte-order mark, bytes that are no text: all are records."""
+    model = family.Poisson("x", bounds=(0, 10))
+    files = {
+        b"y,x\na,1\nb\nc,3,4,5\n,\n": ([4], 4),
+        b"\xef\xbb\xbfx;y\r\n1;a\r\n2,5;b\r\n": ([1], 2),
+        b"x\ty\n1\ta\n2\tb": ([3], 2),
+        b'"x","a\nb"\n"1","c\nd"\n2,"e"\n': ([3], 2),
+        b"y,x\n\xff\xfe,1\na,\xff\n\x00,3\n": ([4], 3),
+        b"x\n1\n2\n": ([3], 2),
+        b'y,x\na"b"c,1\n"q"r,2\n': ([3], 2),
+    }
+    for content, expected in files.items():
+        (tmp_path / "t.csv").write_bytes(content)
+        assert Table(tmp_path / "t.csv").sums(model, 0) == expected, content
+
+
+def test_broken_json_lines_are_records_too(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(b'{"x/~y": 1}\n{"x/~y": NaN}\n{broken\n{"x/~y": "\xff"}\n5\n{"x/~y": [1]}\n{}\n{"x/~y": "2"}\n')
+    assert Table(path).sums(family.Poisson("x/~y", bounds=(0, 10)), 0) == ([3], 8)
+
+
+def test_names_with_quotes_and_patterns_are_names(tmp_path):
+    frame = pd.DataFrame({'a"b': [1, 2], "c'd": ["u", "v"]})
+    (tmp_path / "other.csv").write_text("z\n9\n")
+    for name in ("[o]*.csv", "it's.csv", "a?b.parquet"):
+        path = tmp_path / name
+        frame.to_csv(path, index=False) if path.suffix == ".csv" else frame.to_parquet(path)
+        assert Table(path).sums(family.Poisson('a"b', bounds=(0, 9)), 0) == ([3], 2)
+        assert Table(path).sums(family.Categorical("c'd", levels=["v", "u"]), 0) == ([1, 1], 2)
+
+
+# ---- what is refused, and what is never said -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_missing_column_is_named(engine, tmp_path):
+    table = Table(source(engine, [1.0, 2.0], pa.float64(), tmp_path))
+    with pytest.raises(ValueError, match=r"must have one column 'z', got 0\.$"):
+        table.sums(family.Poisson("z", bounds=(0, 9)), 0)
+
+
+@pytest.mark.parametrize("engine", ["parquet", "pandas", "arrow-backed", "polars", "lazy", "arrow", "duckdb"])
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.list_(pa.int64()), pa.struct([("a", pa.int64())])])
+def test_types_that_are_neither_numbers_nor_text_are_refused(engine, kind, tmp_path):
+    if engine == "pandas" and not pa.types.is_timestamp(kind):
+        pytest.skip("pandas holds these as objects, which are text")
+    table = Table(source(engine, [None, None], kind, tmp_path))
+    for model in (family.Poisson("x", bounds=(0, 9)), family.Categorical("x", levels=["a", "b"])):
+        with pytest.raises(ValueError, match="column 'x' must hold numbers or text, got type"):
+            table.sums(model, 0)
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine not in ("json", "array")])
+def test_an_empty_table_is_refused(engine, tmp_path):
+    table = Table(source(engine, [], pa.float64(), tmp_path))
+    with pytest.raises(ValueError, match=f"must hold 1 to {MOST_RECORDS} records, got 0"):
+        table.sums(family.Poisson("x", bounds=(0, 9)), 0)
+
+
+@pytest.mark.parametrize("bad", [5, None, {"x": [1]}, [1, 2], np.zeros(3), pd.Series([1])])
+def test_what_is_no_table_is_refused(bad):
+    with pytest.raises(ValueError, match="table must be a path or a data frame, got"):
+        Table(bad)
+
+
+def test_files_must_exist_and_end_well(tmp_path):
+    with pytest.raises(ValueError, match="must exist"):
+        Table(tmp_path / "none.csv")
+    with pytest.raises(ValueError, match=r"must end in one of \.csv, .*, got t\.xlsx"):
+        Table("t.xlsx")
+
+
+SECRET = "s3cr3t-9071"
+
+
+def _damaged(folder):
+    """Sources whose engines raise errors of their own, most of which quote the cell."""
+    good = pd.DataFrame({"x": [1.0, 2.0], "y": [SECRET] * 2})
+    good.to_parquet(folder / "t.parquet")
+    whole = (folder / "t.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[:40] + whole[60:])
+    (folder / "text.parquet").write_text(SECRET * 50)
+    (folder / "broken.json").write_text(f'[{{"x": 1}}, {{"x": {SECRET}}}]')
+    (folder / "empty.csv").write_bytes(b"")
+    yield from (folder / name for name in ("cut.parquet", "text.parquet", "broken.json", "empty.csv"))
+    yield duckdb.connect().sql(f"SELECT CAST(t AS DOUBLE) AS x FROM (VALUES ('1'), ('{SECRET}')) v(t)")
+    yield pl.LazyFrame({"x": ["1", SECRET]}).with_columns(pl.col("x").cast(pl.Float64, strict=True))
+    yield pl.LazyFrame({"x": ["1", SECRET]}).with_columns(pl.col("x").cast(pl.Float64, strict=True).cast(pl.String))
+    yield pd.DataFrame({"x": pd.Series([f"{SECRET}\ud800", 1], dtype=object)})
+    yield pd.DataFrame({"x": pd.Series([_Unprintable(), 1], dtype=object)})
+
+
+class _Unprintable:
+    def __str__(self):
+        raise RuntimeError(SECRET)
+
+    __repr__ = __str__
+
+
+def test_errors_hold_nothing_of_the_records(tmp_path, capfd, caplog, recwarn):
+    failures = 0
+    for damaged in _damaged(tmp_path):
+        for model in (family.Poisson("x", bounds=(0, 9)), family.Categorical("x", levels=["a", "b"])):
+            try:
+                Table(damaged).sums(model, 0)
+            except ValueError as error:
+                failures += 1
+                assert SECRET not in str(error)
+                assert error.__cause__ is None
+                assert error.__context__ is None, "a traceback would lead back to the engine's message"
+    assert failures >= 16
+    captured = capfd.readouterr()
+    assert SECRET not in captured.out + captured.err + caplog.text
+    assert not [warning for warning in recwarn if SECRET in str(warning.message)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_no_record_can_make_an_error(engine, tmp_path, capfd, caplog):
+    """Neighbours with NULL, NaN, ±inf, huge values or text give the same shape, and no word about them."""
+    texts = [
+        None,
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "-1e400",
+        SECRET,
+        "9" * 400,
+        "",
+        "2020-01-01",
+        "[1]",
+        "\x00",
+        "a\x00b",
+    ]
+    for cell in texts:
+        table = Table(source(engine, ["1", cell, "2"], pa.string(), tmp_path))
+        (total,), n = table.sums(family.Poisson("x", bounds=(0, 9)), 0)
+        assert (3 <= total <= 12, n) == (True, 3)
+    floats = [None, math.nan, math.inf, -math.inf, 1.7976931348623157e308, 5e-324, -0.0]
+    for cell in floats:
+        table = Table(source(engine, [1.0, cell, 2.0], pa.float64(), tmp_path))
+        (total,), n = table.sums(family.Poisson("x", bounds=(0, 9)), 0)
+        assert (3 <= total <= 12, n) == (True, 3)
+    captured = capfd.readouterr()
+    assert captured.out + captured.err + caplog.text == ""
