@@ -1,8 +1,8 @@
 """The README's picture: a rare event, read naively and with the noise in mind.
 
-Twelve of 1000 people, counted with discrete Laplace noise for ε = 0.1, again and again. Left: the two posteriors of
-the first release. Right: the 95 % intervals of the first 25. Truth, prior and noise are the same throughout, and the
-first 25 draws of the noise are shown as they came.
+Twelve of 1000 people, counted with discrete Laplace noise for ε = 0.1, again and again. Right: the 95 % intervals of
+the first 25 releases, as the noise came. Left: the posteriors of the one among them whose noise is nearest to one
+standard deviation, which is marked on the right.
 """
 
 from pathlib import Path
@@ -39,9 +39,9 @@ def interval(release: na.Release) -> tuple[np.ndarray, tuple[float, float]]:
 
 def densities(axes: plt.Axes, release: na.Release) -> None:
     theta = np.linspace(0, 0.05, 500)
-    draws = na.infer(release, PRIOR, seed=0, num_draws=100_000).draws["theta"]
+    draws = na.infer(release, PRIOR, seed=0, num_draws=300_000).draws["theta"]
     count = np.clip(release.values[0], 0, N)
-    smooth = gaussian_kde(np.concatenate([draws, -draws]), 0.06)  # reflected at 0, the edge of the support
+    smooth = gaussian_kde(np.concatenate([draws, -draws]), 0.09)  # reflected at 0, the edge of the support
     axes.plot(100 * theta, 2 * smooth(theta) / 100, color=AWARE, lw=2)
     axes.fill_between(100 * theta, 2 * smooth(theta) / 100, color=AWARE, alpha=0.15, lw=0)
     axes.plot(100 * theta, beta.pdf(theta, PRIOR.a + count, PRIOR.b + N - count) / 100, color=NAIVE, lw=2)
@@ -50,37 +50,36 @@ def densities(axes: plt.Axes, release: na.Release) -> None:
     top = axes.get_ylim()[1]
     axes.text(100 * COUNT / N, top, " truth 1.2 %", va="top")
     axes.set(xlim=(0, 5), ylim=(0, top), xlabel="people with the event, %", yticks=[], ylabel="posterior density")
-    axes.set_title(f"12 of 1000 released as {release.values[0]:.0f} (ε = {EPSILON:g})", loc="left", fontsize=10)
+    axes.set_title(f"12 of 1000, released as {release.values[0]:.0f} (ε = {EPSILON:g})", loc="left", fontsize=10)
+    handles = [plt.Line2D([], [], color=c, lw=2, ls=s) for c, s in ((AWARE, "-"), (NAIVE, "-"), (QUIET, ":"))]
+    axes.legend(handles, ["noiseaware", "naive: noise ignored", "prior"], frameon=False, loc="upper right")
 
 
-def intervals(axes: plt.Axes, made: list[na.Release]) -> None:
-    missed = {"aware": 0, "naive": 0}
+def intervals(axes: plt.Axes, made: list[na.Release], marked: int) -> None:
+    held = np.zeros(2, int)
     for row, release in enumerate(made):
-        for (low, high), name, color, shift in zip(
-            interval(release), ("aware", "naive"), (AWARE, NAIVE), (0.18, -0.18), strict=True
+        for which, ((low, high), color, shift) in enumerate(
+            zip(interval(release), (AWARE, NAIVE), (0.18, -0.18), strict=True)
         ):
-            held = low <= COUNT / N <= high
-            missed[name] += not held
-            axes.plot([100 * low, 100 * high], [row + shift] * 2, color=color, lw=2, alpha=1 if held else 0.35)
+            holds = low <= COUNT / N <= high
+            held[which] += holds
+            axes.plot([100 * low, 100 * high], [row + shift] * 2, color=color, lw=2, alpha=0.45 if holds else 1)
+    axes.plot(-0.12, marked, marker=">", color="black", ms=4, clip_on=False)
     axes.axvline(100 * COUNT / N, color="black", lw=1)
-    axes.set(xlim=(0, 6.5), yticks=[], xlabel="95 % intervals, %", ylim=(len(made), -1))
-    axes.set_title(
-        f"{len(made)} releases: truth missed {missed['aware']} times by noiseaware, {missed['naive']} times naively",
-        loc="left",
-        fontsize=10,
-    )
+    axes.set(xlim=(0, 6.5), yticks=[], xlabel="people with the event, %", ylim=(len(made), -1))
+    axes.set_title(f"95 % intervals of {len(made)} such releases", loc="left", fontsize=10)
+    handles = [plt.Line2D([], [], color=color, lw=2) for color in (AWARE, NAIVE)]
+    axes.legend(handles, [f"{k} of {len(made)} hold the truth" for k in held], frameon=False, loc="lower right")
 
 
 def main() -> None:
     made = releases(25)
-    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    one_sd = COUNT + 2**0.5 / EPSILON
+    marked = int(np.argmin([abs(release.values[0] - one_sd) for release in made]))
+    plt.rcParams.update({"font.size": 9} | {f"axes.spines.{side}": False for side in ("top", "right", "left")})
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    densities(left, made[0])
-    intervals(right, made)
-    left.spines["left"].set_visible(False)
-    right.spines["left"].set_visible(False)
-    handles = [plt.Line2D([], [], color=c, lw=2, ls=s) for c, s in ((AWARE, "-"), (NAIVE, "-"), (QUIET, ":"))]
-    left.legend(handles, ["noiseaware", "naive: noise ignored", "prior"], frameon=False, loc="center right")
+    densities(left, made[marked])
+    intervals(right, made, marked)
     figure.savefig(PATH, dpi=150, metadata={"Software": None})
 
 
