@@ -23,7 +23,8 @@ mathjax_path = "mathjax/tex-chtml.js"
 
 autodoc_typehints = "none"  # shapes are in the source; types would drown the sentence
 autodoc_member_order = "bysource"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
+default_role = "code"  # docstrings write code between single backticks
 
 html_theme = "pydata_sphinx_theme"
 html_title = "noiseaware"
