@@ -136,15 +136,20 @@ class Table:
 
 
 def _fixed_point(x: nw.Expr, bounds: tuple[float, float], outside: str, grid_exponent: int) -> nw.Expr:
-    """⌊x · 2^k⌋ of each record after its bounds; multiplying by a power of two is exact."""
+    """⌊x · 2^k⌋ of each record after its bounds; multiplying by a power of two is exact.
+
+    `x <= high` is false of NaN on every engine, and NaN passes `clip` unchanged. The clip from below comes first
+    even where it changes nothing: DuckDB answers a comparison, and even isnan, from the least and greatest value in
+    a Parquet file's statistics where it can, though NaN is left out of these; it does not see through `greatest`.
+    """
     low, high = bounds
-    missing = low if outside == "clamp" else math.inf
-    x = x.cast(nw.Float64).fill_null(missing)
-    x = nw.when(x.is_nan()).then(nw.lit(missing)).otherwise(x)
     if outside == "clamp":
-        x = x.clip(low, high)
+        x = x.cast(nw.Float64).fill_null(low).clip(low)
+        beyond = nw.when(x.is_nan()).then(nw.lit(low)).otherwise(nw.lit(high))
+        x = nw.when(x <= high).then(x).otherwise(beyond)
     else:
-        x = nw.when(x.is_between(low, high)).then(x).otherwise(nw.lit(0.0))
+        x = x.cast(nw.Float64).fill_null(math.inf).clip(-math.inf)
+        x = nw.when((x >= low) & (x <= high)).then(x).otherwise(nw.lit(0.0))
     return (x * 2.0**grid_exponent).floor().cast(nw.Int64)
 
 
