@@ -10,7 +10,7 @@ from jaxtyping import install_import_hook
 
 # Shapes and types of every numerical function are checked at run time. The modules that validate what a person
 # typed are left out: there a wrong type must reach the code, which answers with a sentence.
-CHECKED = ["noiseaware.family", "noiseaware.mechanism", "noiseaware.baseline", "noiseaware.sampler"]
+CHECKED = ["noiseaware.family", "noiseaware.baseline", "noiseaware.sampler"]
 install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
