@@ -1,0 +1,256 @@
+"""Categorical records: forward–backward over the unseen counts.
+
+    p(k | y) ∝ Π_j g_j(k_j) on Σ_j k_j = n        g_j(k) = Γ(α_j + k) / (k! Γ(α_j)) · noise(y_j − k)
+
+Forward, f_j = g_j ∗ f_{j−1} by the FFT; backward, k_J, …, k_2 are drawn one after another given what is left, and
+k_1 is the rest; then θ | k ~ Dirichlet(α + k). Every g_j is tilted by the same e^{λk}, which changes nothing because
+Σk is fixed, with λ such that the tilted means add up to n: then n is in the bulk of f_J and the FFT's round-off,
+which is relative to the bulk, does not show. Draws are independent and the cost does not grow with n.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Int, Key
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.prior import Dirichlet
+from noiseaware.sampler import _line
+
+_MOST_BLOCKS = 2**16
+_BISECTIONS = 36
+_MEAN_NODES = 512
+_TRIES = 100_000
+
+LogWeight = Callable[[Float[Array, "... J"]], Float[Array, "... J"]]
+
+
+class Shape(NamedTuple):
+    """The static size of the computation: `blocks` blocks of `stride` counts a cell, and whether they start at 0."""
+
+    blocks: int
+    stride: int
+    full: bool
+
+
+def shape_for(prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "*batch J"], n: Numeric) -> Shape:
+    """Every count from 0 to n where that is affordable, else the widest window that any count needs, in strides."""
+    if n < _MOST_BLOCKS:
+        return Shape(2 ** math.ceil(math.log2(n + 2)), 1, True)
+    width = float(_widest(prior, mechanism, y.reshape(-1, y.shape[-1]), n)) + 3
+    blocks = min(2 ** math.ceil(math.log2(width)), _MOST_BLOCKS)
+    return Shape(blocks, 2 ** math.ceil(math.log2(width / blocks)), False)
+
+
+@jax.jit
+def _widest(prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "b J"], n: Numeric) -> Float[Array, ""]:
+    """The widest window of the counts of a batch of releases."""
+
+    def one(y: Float[Array, " J"]) -> Float[Array, ""]:
+        log_weight = _posterior_weight(prior, mechanism, y)
+        moments = functools.partial(_moments_found, log_weight, y, n)
+        found = moments(_tilt(moments, log_weight, y, n))
+        return (found.high - found.low).max()
+
+    return jax.lax.map(one, y).max()
+
+
+def _posterior_weight(prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, " J"]) -> LogWeight:
+    """log g_j(k) up to a constant."""
+    concentration = jnp.asarray(prior.concentration)
+    return lambda k: gammaln(concentration + k) - gammaln(k + 1.0) + mechanism.log_density(y - k)
+
+
+class Forward(NamedTuple):
+    """Tilted masses g_j and partial convolutions f_j, both scaled to a maximum of 1, in the order of `order`."""
+
+    order: Int[Array, " J"]
+    start: Float[Array, " J"]
+    g: Float[Array, "J blocks"]
+    f: Float[Array, "J size"]
+    log_scale: Float[Array, ""]
+    tilt: Float[Array, ""]
+
+
+class Moments(NamedTuple):
+    """Of each count under its tilted mass alone."""
+
+    mean: Float[Array, " J"]
+    variance: Float[Array, " J"]
+    low: Float[Array, " J"]
+    high: Float[Array, " J"]
+
+
+def _moments_listed(log_g: Float[Array, "k J"], k: Float[Array, " k"], tilt: Float[Array, ""]) -> Moments:
+    """By listing every count."""
+    mass = jax.nn.softmax(log_g + tilt * k[:, None], axis=0)
+    mean = (mass * k[:, None]).sum(0)
+    return Moments(mean, (mass * (k[:, None] - mean) ** 2).sum(0), jnp.zeros_like(mean), jnp.full_like(mean, k[-1]))
+
+
+def _moments_found(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, tilt: Float[Array, ""]) -> Moments:
+    """By first finding the window where the mass is."""
+
+    def one(position: Int[Array, ""], pivot: Float[Array, ""]) -> Moments:
+        def log_density(k: Float[Array, " m"]) -> Float[Array, " m"]:
+            return log_weight(k[:, None])[:, position] + tilt * k
+
+        low, high = _line.focus(log_density, jnp.zeros_like(pivot), jnp.full_like(pivot, n), pivot, whole=True)
+        nodes = _line.nodes_between(low, high, jnp.clip(pivot, low, high), _MEAN_NODES, whole=True)
+        length, _, log_mass = _line.cells(nodes, log_density(nodes), whole=True)
+        middle, mass = nodes + 0.5 * (length - 1), jax.nn.softmax(log_mass)
+        mean = (mass * middle).sum()
+        return Moments(mean, (mass * (middle - mean) ** 2).sum(), low, high)
+
+    return jax.vmap(one)(jnp.arange(y.size), jnp.clip(y, 0.0, n))
+
+
+def _tilt(
+    moments: Callable[[Float[Array, ""]], Moments], log_weight: LogWeight, y: Float[Array, " J"], n: Numeric
+) -> Float[Array, ""]:
+    """λ by bisection, to well within what moves a mean by a standard deviation."""
+    zero, top = jnp.zeros_like(y), jnp.full_like(y, n)
+    # |λ| never needs to pass the steepest slope of a log weight, which is at an end, by more than this
+    ends = log_weight(jnp.stack([zero, zero + 1, top - 1, top]))
+    reach = jnp.maximum(jnp.abs(ends[1] - ends[0]).max(), jnp.abs(ends[3] - ends[2]).max()) + 60
+
+    def halve(_, bracket):
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        below = moments(middle).mean.sum() < n
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (-reach, reach))
+    return 0.5 * (low + high)
+
+
+def forward(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, shape: Shape) -> Forward:
+    """The tilted masses and their partial convolutions, widest count first."""
+    size = 4 * shape.blocks
+    offset = jnp.arange(0.0, shape.blocks * shape.stride)
+    if shape.full:
+        k = jnp.broadcast_to(offset[:, None], (offset.size, y.size))
+        log_g = jnp.where(k <= n, log_weight(k), -jnp.inf)
+        moments = functools.partial(_moments_listed, log_g, offset)
+        tilt = _tilt(moments, log_weight, y, n)
+        found = moments(tilt)
+    else:
+        moments = functools.partial(_moments_found, log_weight, y, n)
+        tilt = _tilt(moments, log_weight, y, n)
+        found = moments(tilt)
+        k = _starts(found, n, float(offset.size)) + offset[:, None]
+        log_g = jnp.where(k <= n, log_weight(k), -jnp.inf)
+    order = jnp.argsort(-found.variance)
+    log_g = jax.nn.logsumexp((log_g + tilt * k).reshape(shape.blocks, shape.stride, -1), axis=1).T[order]
+    peak = log_g.max(axis=1)
+    g = jnp.exp(log_g - peak[:, None])
+    # with every count from 0 on, no partial sum above n can reach the total n
+    reachable = jnp.arange(0.0, size) <= (n if shape.full else float(size))
+
+    def convolve(carry, g_next):
+        f, log_scale = carry
+        product = jnp.fft.irfft(jnp.fft.rfft(f) * jnp.fft.rfft(g_next, size), size)
+        product = jnp.where(reachable, jnp.maximum(product, 0.0), 0.0)
+        scale = product.max()
+        return (product / scale, log_scale + jnp.log(scale)), product / scale
+
+    first = jnp.zeros(size).at[: shape.blocks].set(g[0])
+    (_, log_scale), rest = jax.lax.scan(convolve, (first, peak.sum()), g[1:])
+    return Forward(order, k[0][order], g, jnp.concatenate([first[None], rest]), log_scale, tilt)
+
+
+def _starts(found: Moments, n: Numeric, reach: float) -> Float[Array, " J"]:
+    """Where windows of the given reach start so that each holds the window found, inside [0, n]."""
+    start = jnp.maximum(jnp.floor(0.5 * (found.low + found.high - reach)), 0.0)
+    return jnp.minimum(start, jnp.maximum(n - reach + 1, 0.0))
+
+
+def _backward(key: Key[Array, ""], chain: Forward, n: Numeric, num_draws: int, shape: Shape) -> Float[Array, "d J"]:
+    """Counts from J down to 2 by rejection: k_j from g_j, kept with probability f_{j−1}(rest) / max f_{j−1}."""
+    size = chain.f.shape[1]
+    middle = 0.5 * (shape.stride - 1)
+    total = jnp.round((n - chain.start.sum() - chain.g.shape[0] * middle) / shape.stride)
+    cumulative = jnp.cumsum(chain.g, axis=1)
+
+    def one_count(carry, level):
+        left, key = carry
+        key, key_loop = jax.random.split(key)
+        cumulative_g, f_before = level
+
+        def propose(state):
+            key, block, accepted, tries = state
+            key, key_block, key_accept = jax.random.split(key, 3)
+            u = jax.random.uniform(key_block, (num_draws,)) * cumulative_g[-1]
+            proposal = jnp.searchsorted(cumulative_g, u, side="right").astype(left.dtype)
+            rest = jnp.mod(left - proposal, size).astype(int)
+            keep = jax.random.uniform(key_accept, (num_draws,)) < f_before[rest]
+            return key, jnp.where(accepted, block, proposal), accepted | keep, tries + 1
+
+        start = (key_loop, jnp.zeros(num_draws), jnp.zeros(num_draws, bool), 0)
+        _, block, accepted, _ = jax.lax.while_loop(lambda s: ~s[2].all() & (s[3] < _TRIES), propose, start)
+        block = jnp.where(accepted, block, jnp.nan)  # seen, and refused, by infer
+        return (left - block, key), block
+
+    levels = (cumulative[1:], chain.f[:-1])
+    (left, _), blocks = jax.lax.scan(one_count, (jnp.full(num_draws, total), key), levels, reverse=True)
+    return jnp.concatenate([left[None], blocks]).T
+
+
+def _counts(
+    key: Key[Array, ""], log_weight: LogWeight, chain: Forward, n: Numeric, num_draws: int, shape: Shape
+) -> Float[Array, "d J"]:
+    """Counts in the family's order: blocks by backward draws, then the place within each block."""
+    key_block, key_place = jax.random.split(key)
+    k = chain.start + shape.stride * _backward(key_block, chain, n, num_draws, shape)
+    inverse = jnp.argsort(chain.order)
+    k = k[:, inverse]
+    if shape.stride > 1:
+        places = jnp.arange(0.0, shape.stride)[:, None, None]
+        inside = jnp.where(k + places <= n, log_weight(k + places) + chain.tilt * places, -jnp.inf)
+        k = k + jax.random.categorical(key_place, inside, axis=0).astype(k.dtype)
+        widest = chain.order[0]
+        k = k.at[:, widest].add(n - k.sum(axis=1))
+    return jnp.where(k < 0, 0.0, k)
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws", "shape"))
+def draws(
+    key: Key[Array, ""],
+    prior: Dirichlet,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " J"],
+    n: Numeric,
+    *,
+    num_draws: int,
+    shape: Shape,
+) -> Float[Array, "num_draws J"]:
+    """k from p(k | y), then θ from Dirichlet(α + k)."""
+    key_count, key_theta = jax.random.split(key)
+    log_weight = _posterior_weight(prior, mechanism, y)
+    chain = forward(log_weight, y, n, shape)
+    k = _counts(key_count, log_weight, chain, n, num_draws, shape)
+    return Dirichlet(jnp.asarray(prior.concentration) + k).sample(key_theta, (num_draws,))
+
+
+@functools.partial(jax.jit, static_argnames=("shape",))
+def log_likelihood(
+    mechanism: AbstractMechanism, y: Float[Array, " J"], n: Numeric, theta: Float[Array, "m J"], *, shape: Shape
+) -> Float[Array, " m"]:
+    """log p(y | θ) = log n! + log f_J(n), with g_j(k) = θ_j^k/k! · noise(y_j − k)."""
+
+    def at(theta: Float[Array, " J"]) -> Float[Array, ""]:
+        def log_weight(k: Float[Array, "... J"]) -> Float[Array, "... J"]:
+            return k * jnp.log(theta) - gammaln(k + 1.0) + mechanism.log_density(y - k)
+
+        chain = forward(log_weight, y, n, shape)
+        total = jnp.round((n - chain.start.sum()) / shape.stride)
+        last = chain.f[-1, jnp.mod(total, chain.f.shape[1]).astype(int)]
+        return jnp.log(last) + chain.log_scale - chain.tilt * n + gammaln(n + 1.0)
+
+    return jax.lax.map(at, theta)
