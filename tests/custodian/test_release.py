@@ -1,0 +1,239 @@
+"""The verb: from a table to a release, for every family, and never a charge for what could not be released."""
+
+import json
+import logging
+import math
+import subprocess
+import sys
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import noiseaware as na
+from noiseaware.artifact import from_json
+from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.release import _finest_grid
+from noiseaware.custodian.table import MOST_RECORDS
+from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
+from noiseaware.privacy import Pure, ZeroConcentrated
+
+FAMILIES = {
+    "bernoulli": na.family.Bernoulli("smokes"),
+    "binomial": na.family.Binomial("visits", trials=5),
+    "categorical": na.family.Categorical("place", levels=["home", "ward", "street"]),
+    "poisson": na.family.Poisson("visits", bounds=(0, 12)),
+    "geometric": na.family.Geometric("visits", bounds=(0, 12), outside="drop"),
+    "exponential": na.family.Exponential("wait", bounds=(0, 48)),
+    "normal": na.family.Normal("change", bounds=(-3, 5), variance=2.0),
+    "gamma": na.family.Gamma("wait", bounds=(0.5, 48), shape=2.0, outside="drop"),
+}
+
+
+@pytest.fixture
+def clinic(seed):
+    rng = np.random.default_rng(seed)
+    n = 2000
+    wait = rng.exponential(4.0, n)
+    wait[:3] = [np.nan, np.inf, -1]
+    return pd.DataFrame(
+        {
+            "smokes": rng.random(n) < 0.3,
+            "visits": rng.poisson(2.0, n),
+            "place": rng.choice(["home", "ward", "street", "abroad"], n),
+            "wait": wait,
+            "change": rng.normal(0.5, 2.0, n),
+        }
+    )
+
+
+def truth(model, clinic) -> list[float]:
+    """The statistics in floating point, by other means than the table's."""
+    column = clinic[model.column]
+    if model.name == "categorical":
+        _, *rest = ((column == level).sum() for level in model.levels)
+        return [len(column) - sum(rest), *rest]
+    low, high = model.bounds
+    x = column.astype(float)
+    if model.outside == "drop":
+        return [float(x[(x >= low) & (x <= high)].sum())]
+    return [float(x.fillna(low).clip(low, high).sum())]
+
+
+@pytest.mark.parametrize("promise", [{"epsilon": 0.5}, {"rho": "1/8"}])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_is_released(name, promise, clinic, tmp_path):
+    model = FAMILIES[name]
+    ledger = Ledger.create(tmp_path / "clinic.ledger", **dict.fromkeys(promise, 1))
+    release = na.release(clinic, model, ledger=str(ledger.path), **promise)
+    law, guarantee = (
+        (DiscreteLaplace, Pure(Fraction(1, 2)))
+        if "epsilon" in promise
+        else (DiscreteGaussian, ZeroConcentrated(Fraction(1, 8)))
+    )
+    assert isinstance(release.mechanism, law)
+    assert (release.n, release.guarantee, release.neighbours) == (2000, guarantee, "replace")
+    assert all(type(step) is int for step in release.steps)
+    # beyond 50 scales with chance below e^−50; flooring loses up to a grid step a record
+    slack = 50 * release.noise_scale + 2000 * release.grid * (not model.is_integer)
+    assert np.all(np.abs(release.values - truth(model, clinic)) <= slack)
+    assert release.grid == 1.0 if model.is_integer else release.mechanism.spread >= 1000
+    (entry,) = ledger.entries()
+    assert release.origin.ledger_entry == entry.id
+    assert entry.guarantee == guarantee
+    assert entry.what == {"family": name, "columns": model.column, "table": "pandas frame", "neighbours": "replace"}
+    assert from_json(release.to_json()) == release
+    assert (release.origin.tool, release.origin.version, release.origin.bounds) == (
+        "noiseaware",
+        na.__version__,
+        "public",
+    )
+
+
+def test_noise_is_fresh_and_of_the_stated_scale(clinic):
+    """|noise| of Laplace has mean b and standard deviation b: 200 draws put their mean within 6 b/√200 of b."""
+    model = FAMILIES["exponential"]
+    exact = truth(model, clinic)[0]
+    draws = [na.release(clinic, model, epsilon=2).values[0] - exact for _ in range(200)]
+    assert len(set(draws)) == 200
+    assert abs(np.mean(np.abs(draws)) - 24) < 6 * 24 / math.sqrt(200)
+
+
+def test_the_file_name_is_all_that_the_ledger_says_of_the_path(clinic, tmp_path):
+    clinic.to_csv(tmp_path / "clinic.csv", index=False)
+    ledger = Ledger.create(tmp_path / "clinic.ledger", epsilon=1)
+    release = na.release(str(tmp_path / "clinic.csv"), FAMILIES["bernoulli"], epsilon="0.25", ledger=ledger)
+    assert ledger.entries()[0].what["table"] == "clinic.csv"
+    assert str(tmp_path) not in release.to_json()
+    assert ledger.remaining == Fraction(3, 4)
+
+
+BAD = {
+    "no promise": {},
+    "two promises": {"epsilon": 1, "rho": 1},
+    "epsilon 0": {"epsilon": 0},
+    "epsilon below 0": {"epsilon": -1.0},
+    "epsilon NaN": {"epsilon": float("nan")},
+    "epsilon infinite": {"epsilon": float("inf")},
+    "epsilon text": {"epsilon": "much"},
+    "epsilon tiny": {"epsilon": 1e-320},
+    "epsilon huge": {"epsilon": 1e300},
+    "neighbours": {"epsilon": 0.1, "neighbours": "swap"},
+    "add_remove": {"epsilon": 0.1, "neighbours": "add_remove"},
+    "rho on an epsilon ledger": {"rho": 0.1},
+    "family": {"epsilon": 0.1, "family": "exponential"},
+    "no column": {"epsilon": 0.1, "family": na.family.Exponential(bounds=(0, 1))},
+    "no bounds": {"epsilon": 0.1, "family": na.family.Exponential("wait")},
+    "missing column": {"epsilon": 0.1, "family": na.family.Exponential("weight", bounds=(0, 1))},
+    "wrong type": {"epsilon": 0.1, "family": na.family.Exponential("when", bounds=(0, 1))},
+    "text levels of numbers": {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=["a", "b"])},
+    "huge levels": {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=[1, 2**60])},
+    "counts too wide": {"epsilon": 0.1, "family": na.family.Poisson("wait", bounds=(0, 2**40))},
+    "bounds too far out": {"epsilon": 0.1, "family": na.family.Normal("wait", bounds=(1e12, 1e12 + 1), variance=1.0)},
+    "empty table": {"epsilon": 0.1, "table": pd.DataFrame({"wait": [], "when": []})},
+    "no table": {"epsilon": 0.1, "table": 3},
+    "missing file": {"epsilon": 0.1, "table": "none.csv"},
+    "other file": {"epsilon": 0.1, "table": "clinic.xlsx"},
+    "missing ledger": {"epsilon": 0.1, "ledger": "none.ledger"},
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_sentence_and_costs_nothing(case, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger.create("clinic.ledger", epsilon=1000)
+    given = {
+        "table": pd.DataFrame({"wait": [1.0, 77.125], "when": pd.to_datetime(["2020", "2021"])}),
+        "family": na.family.Exponential("wait", bounds=(0, 48)),
+        "ledger": "clinic.ledger",
+        **BAD[case],
+    }
+    table, model = given.pop("table"), given.pop("family")
+    with pytest.raises(ValueError) as caught:
+        na.release(table, model, **given)
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert "77.125" not in sentence
+    assert ledger.spent == 0
+
+
+def test_bad_arguments_are_refused_before_the_table_is_read(tmp_path):
+    """A table that cannot be read at all is not reached."""
+    (tmp_path / "t.parquet").write_text("nothing of the kind")
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
+    model = na.family.Exponential("wait", bounds=(0, 48))
+    with pytest.raises(ValueError, match="noisy n"):
+        na.release(tmp_path / "t.parquet", model, epsilon=1, ledger=ledger, neighbours="add_remove")
+    with pytest.raises(LedgerRefusal, match="ε = 2 left, has ε = 1 of ε = 1"):
+        na.release(tmp_path / "t.parquet", model, epsilon=2, ledger=ledger)
+
+
+def test_a_refusal_leaves_the_ledger_as_it_was(clinic, tmp_path):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
+    na.release(clinic, FAMILIES["poisson"], epsilon="0.7", ledger=ledger)
+    with pytest.raises(LedgerRefusal):
+        na.release(clinic, FAMILIES["poisson"], epsilon="0.4", ledger=ledger)
+    assert ledger.spent == Fraction(7, 10)
+    na.release(clinic, FAMILIES["poisson"], epsilon="0.3", ledger=ledger)
+    assert ledger.remaining == 0
+
+
+def test_budget_is_charged_before_noise_is_drawn(clinic, tmp_path, monkeypatch):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
+
+    def crash(*_, **__):
+        raise RuntimeError("the machine went down")
+
+    monkeypatch.setattr("noiseaware.custodian.release.draw", crash)
+    with pytest.raises(RuntimeError):
+        na.release(clinic, FAMILIES["poisson"], epsilon=1, ledger=ledger)
+    assert ledger.remaining == 0
+
+
+@pytest.mark.parametrize(
+    "cells", [[None] * 3, [np.nan] * 3, [np.inf, -np.inf, 1e308], ["x", "", "77.125"], [10**30, True, None]]
+)
+def test_cells_of_any_kind_change_nothing_visible(cells, capfd, caplog):
+    caplog.set_level(logging.DEBUG)
+    table = pd.DataFrame({"wait": pd.Series(cells, dtype=object)})
+    release = na.release(table, na.family.Exponential("wait", bounds=(0, 48)), epsilon=1)
+    shown = json.loads(release.to_json())
+    del shown["statistics"], shown["origin"]
+    assert shown == {
+        "schema_version": 1,
+        "family": {"name": "exponential", "column": "wait", "bounds": [0.0, 48.0], "outside": "clamp"},
+        "grid": 2.0**-25,
+        "noise": {"law": "discrete_laplace", "scale": 48 * 2.0**25},
+        "n": 3,
+        "neighbours": "replace",
+        "guarantee": {"kind": "pure", "cost": "1"},
+    }
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert "77.125" not in caplog.text
+
+
+@pytest.mark.parametrize("epsilon", ["1e-4", "0.1", "50"])
+@pytest.mark.parametrize(
+    "bounds", [(0, 1), (0, 48), (-3, 5), (0, 1e12), (-1e-9, 1e-9), (1e5, 1e5 + 200), (0, 1e300), (-(2**31), 7)]
+)
+def test_the_grid_leaves_room_and_is_fine_enough(bounds, epsilon):
+    model = na.family.Normal("x", bounds=bounds, variance=1.0)
+    grid = _finest_grid(model, Pure(Fraction(epsilon)), "replace")
+    largest = max(abs(math.floor(Fraction(b) * Fraction(2) ** grid.exponent)) for b in model.bounds)
+    assert MOST_RECORDS * largest + 64 * grid.mechanism.spread < 2**62
+    assert grid.mechanism.spread >= 1000
+    assert Fraction(grid.sensitivity) / Fraction(grid.mechanism.spread) <= Fraction(epsilon)
+    coarser = 2 * (MOST_RECORDS * (largest + 1) + 64 * Fraction(grid.mechanism.spread))
+    assert coarser >= 2**62 or grid.exponent == 1000, "the next finer grid must have been too fine"
+
+
+def test_a_missing_package_is_one_sentence():
+    for package in ("duckdb", "narwhals", "opendp"):
+        code = f"import sys; sys.modules[{package!r}] = None; import noiseaware; noiseaware.release"
+        failed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert failed.returncode == 1
+        assert failed.stderr.splitlines()[-1].startswith("ImportError: releasing from a table needs")
+        assert "install noiseaware[custodian]" in failed.stderr
