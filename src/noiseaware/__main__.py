@@ -1,0 +1,5 @@
+"""`python -m noiseaware`, the same as the command."""
+
+from noiseaware.cli import main
+
+main()

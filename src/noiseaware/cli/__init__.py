@@ -1,0 +1,64 @@
+"""The command: parsing only. What a command needs is imported when it runs, so that --help answers at once."""
+
+from typing import Annotated
+
+import typer
+
+from noiseaware.cli.failure import Group
+from noiseaware.cli.infer import infer
+from noiseaware.cli.ledger import ledger
+from noiseaware.cli.release import release
+
+app = typer.Typer(
+    cls=Group,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="See it all in under a minute: [bold]noiseaware demo[/bold]",
+)
+
+
+def main() -> None:
+    """The entry point of the command."""
+    app(prog_name="noiseaware")
+
+
+@app.callback(
+    invoke_without_command=True,
+    help="Private statistics of a table, and the posterior they really support.\n\n"
+    "A custodian [bold]release[/bold]s noisy statistics and pays for them from a [bold]ledger[/bold]; an analyst who "
+    "holds only the release [bold]infer[/bold]s what it supports, with the noise accounted for.",
+)
+def _about(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Say which version this is.")] = False,
+) -> None:
+    if version:
+        from noiseaware import __version__
+
+        typer.echo(f"noiseaware {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        str, typer.Option(help="Where to put the table, the ledger, the releases and the reports.")
+    ] = "noiseaware-demo",
+) -> None:
+    """Tell the whole story on a synthetic clinic, in under a minute.
+
+    [bold]Example[/bold]
+
+    $ noiseaware demo
+    """
+    from noiseaware.demo import demo as story
+
+    story(folder)
+
+
+app.command()(release)
+app.command()(infer)
+app.add_typer(ledger, name="ledger")

@@ -1,0 +1,76 @@
+"""How the command fails: one sentence on stderr and an exit status that says why.
+
+2  bad usage or bad input        3  refused by the ledger        4  diagnostics failed        130  interrupted
+"""
+
+import contextlib
+import io
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 2, 3, 4, 130
+
+
+class Unfit(Exception):
+    """The draws did not pass a diagnostic that was asked for."""
+
+
+class Group(TyperGroup):
+    """The commands, each failure of which ends as a sentence."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")  # a terminal without θ still gets the numbers
+        status = _status(lambda: super(Group, self).main(*args, standalone_mode=False, **kwargs))
+        return sys.exit(status) if standalone_mode else status
+
+
+def _status(command) -> int:
+    try:
+        done = command()
+        sys.stdout.flush()
+        return done if isinstance(done, int) else 0
+    except typer.TyperException as error:
+        return say(_usage(error), BAD_INPUT)
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # whoever read us has gone, and wants to hear no more
+        return 0
+    except (ValueError, OSError, ImportError) as error:
+        return say(_sentence(error), BAD_INPUT)
+    except (RuntimeError, Unfit) as error:
+        return say(_sentence(error), UNFIT)
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
+        return say(_sentence(error), REFUSED)
+
+
+def say(sentence: str, status: int = 0) -> int:
+    """A sentence on stderr."""
+    with contextlib.suppress(BrokenPipeError):
+        print(f"noiseaware: {sentence}", file=sys.stderr)
+    return status
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Asked without importing the custodian, which an analyst may not have."""
+    custodian = sys.modules.get("noiseaware.custodian.ledger")
+    return custodian is not None and isinstance(error, custodian.LedgerRefusal)
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = " ".join(getattr(error, "format_message", error.__str__)().split())
+    context = getattr(error, "ctx", None)
+    return message if context is None else f"{message} See `{context.command_path} --help`."
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'file'}: {error.strerror.lower()}."
+    return " ".join(str(error).split()) or f"{type(error).__name__}."

@@ -1,0 +1,135 @@
+"""`noiseaware infer`: the table on stdout needs JAX and NumPy only, so that it comes quickly."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from noiseaware.cli.failure import Unfit, say
+from noiseaware.cli.prior import EXAMPLES, parse
+
+if TYPE_CHECKING:
+    from noiseaware.artifact import Release
+    from noiseaware.posterior import Posterior
+
+_LARGEST_RHAT = 1.01
+_LEAST_ESS = 400  # with R-hat, the bars of Vehtari et al. 2021
+
+
+def infer(
+    path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file; - for stdin.")],
+    prior: Annotated[str, typer.Option(help=f"What was known before: {EXAMPLES}.")],
+    method: Annotated[str, typer.Option(help="auto, exact or naive.")] = "auto",
+    draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
+    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Draws as netCDF, which ArviZ reads; - for stdout.")
+    ] = None,
+    report: Annotated[str | None, typer.Option(help="Self-contained HTML page to write.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 4 if the draws fail a diagnostic.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite outputs.")] = False,
+) -> None:
+    """Find what a release supports: the posterior, with the noise accounted for.
+
+    [bold]Example[/bold]
+
+    $ noiseaware infer wait.json --prior "gamma(8, 2)" --report wait.html
+
+    The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
+    poisson, exponential and gamma; normal for normal.
+    """
+    _check_outputs(output, report, force=force, json=json)
+    from noiseaware.posterior import infer as infer_posterior
+
+    believed = parse(prior)
+    posterior = infer_posterior(_load(path), believed, method=method, num_draws=draws, seed=seed)
+    if strict:
+        _check_diagnostics(posterior)
+    if report is not None:
+        posterior.report(report, force=force)
+    if output == "-":
+        sys.stdout.buffer.write(posterior.to_arviz().to_netcdf(engine="h5netcdf"))
+    elif output is not None:
+        posterior.save(output, force=force)
+    typer.echo(_json(posterior)) if json else _print(posterior, is_aside=output == "-")
+    for written in filter(None, (report, output)):
+        if written != "-":
+            say(f"wrote {written}")
+
+
+def _load(path: str) -> "Release":
+    from noiseaware.artifact import from_json, load
+
+    return from_json(sys.stdin.read(), source="standard input") if path == "-" else load(path)
+
+
+def _check_outputs(output: str | None, report: str | None, *, force: bool, json: bool) -> None:
+    from noiseaware.artifact import check_free
+
+    if output == "-" and json:
+        raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
+    if output == "-" and sys.stdout.isatty():
+        raise ValueError("-o - must go to a file or a pipe: netCDF is not text.")
+    files = [Path(p) for p in (output, report) if p is not None and p != "-"]
+    if len({p.resolve() for p in files}) < len(files):
+        raise ValueError(f"--output and --report must be different files, got {report} for both.")
+    for file in files:
+        if file.is_dir():
+            raise ValueError(f"output must be a file, got the folder {file}.")
+        check_free(file, force=force)
+
+
+def _check_diagnostics(posterior: "Posterior") -> None:
+    for name, row in posterior.summary().to_dict("index").items():
+        for measure in ("ess_bulk", "ess_tail"):
+            if not row[measure] >= _LEAST_ESS:
+                raise Unfit(
+                    f"{measure} of {name} must be at least {_LEAST_ESS}, got {row[measure]:.0f}; raise --draws."
+                )
+        if not row["r_hat"] <= _LARGEST_RHAT:
+            raise Unfit(f"r_hat of {name} must be at most {_LARGEST_RHAT}, got {row['r_hat']:.3f}.")
+
+
+def _json(posterior: "Posterior") -> str:
+    import json
+
+    from noiseaware import __version__
+    from noiseaware.marginal import PROBABILITY
+    from noiseaware.words import prior_words
+
+    def plain(estimates) -> dict:
+        return {
+            e.name: {"mean": e.mean, "sd": None if e.sd != e.sd else e.sd, "interval": [e.low, e.high]}
+            for e in estimates
+        }
+
+    document = {
+        "parameters": plain(posterior.estimates()),
+        "naive": plain(posterior.naive_estimates()),
+        "probability": PROBABILITY,
+        "method": posterior.method,
+        "is_exact": posterior.is_exact,
+        "explanation": posterior.explanation,
+        "prior": prior_words(posterior.prior),
+        "num_draws": posterior.num_draws,
+        "seed": posterior.seed,
+        "version": __version__,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _print(posterior: "Posterior", *, is_aside: bool) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from noiseaware import words
+    from noiseaware.cli.estimate import table
+
+    console = Console(stderr=is_aside, highlight=False)
+    console.print(Text(words.brief(posterior.release)), style="dim", soft_wrap=True)
+    console.print(table(posterior))
+    console.print(Text(words.exactness(posterior)), soft_wrap=True)
+    prior, draws = words.prior_words(posterior.prior), f"{posterior.num_draws:,} draws"
+    console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)

@@ -1,0 +1,130 @@
+"""What to release, from options or from a TOML file:
+
+table = "clinic.csv"            paths are relative to the plan
+ledger = "clinic.ledger"        or: ledger = false
+
+[[release]]
+family = "exponential"
+column = "wait_hours"
+bounds = [0, 48]
+epsilon = "0.5"
+output = "wait.json"
+"""
+
+import inspect
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noiseaware.family import AbstractFamily
+    from noiseaware.privacy import Guarantee
+
+FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
+_OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
+_PRICE = ("epsilon", "rho", "neighbours")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One release to make, and where to write it."""
+
+    table: str
+    family: "AbstractFamily"
+    epsilon: str | None
+    rho: str | None
+    neighbours: str
+    output: str
+
+    @property
+    def guarantee(self) -> "Guarantee":
+        from noiseaware.privacy import promised
+
+        return promised(epsilon=self.epsilon, rho=self.rho)
+
+
+@dataclass(frozen=True)
+class Plan:
+    items: list[Item]
+    ledger: str | None
+
+
+def item(table: str, output: str, wanted: dict[str, Any]) -> Item:
+    """One release from named options; those that are None were not given."""
+    from noiseaware.privacy import promised
+
+    given = {k: v for k, v in wanted.items() if v is not None}
+    price = [given.pop(name, default) for name, default in zip(_PRICE, (None, None, "replace"), strict=True)]
+    epsilon, rho = (None if p is None else str(p) for p in price[:2])
+    promised(epsilon=epsilon, rho=rho)  # refuses here what is not a positive number
+    return Item(table, family(given), epsilon, rho, price[2], output)
+
+
+def family(given: dict[str, Any]) -> "AbstractFamily":
+    """A family from its name, column and options."""
+    import noiseaware.family as families
+
+    given = dict(given)
+    name = given.pop("family", None)
+    if name not in FAMILIES:
+        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {name!r}.")
+    if not given.get("column"):
+        raise ValueError(f"column must name a column of the table for a {name} release, got nothing.")
+    cls = getattr(families, name.capitalize())
+    known = inspect.signature(cls).parameters
+    if surplus := sorted(set(given) - set(known)):
+        raise ValueError(f"{surplus[0]} must not be given for a {name} release, got {given[surplus[0]]}.")
+    for need in ("trials", "levels"):
+        if need in known and need not in given:
+            raise ValueError(f"{need} must be given for a {name} release, got nothing.")
+    return cls(**given)
+
+
+def levels(text: str) -> list[str] | list[int]:
+    """Levels between commas; whole numbers if all of them are."""
+    parts = [part.strip() for part in text.split(",")]
+    if "" in parts:
+        raise ValueError(f"levels must be names between commas, got {text!r}.")
+    return [int(p) for p in parts] if all(p.lstrip("-").isdecimal() and p.isascii() for p in parts) else parts
+
+
+def read(path: str) -> Plan:
+    """The plan that a TOML file holds; refused in one sentence if anything in it is off."""
+    try:
+        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(f"plan must exist, got {path}.") from None
+    except (OSError, ValueError) as error:
+        raise ValueError(f"plan {path} must be readable TOML: {error}.") from None
+    _check_keys(path, document, {"table", "ledger", "release"})
+    entries, ledger = document.get("release"), document.get("ledger")
+    if not isinstance(document.get("table"), str):
+        raise ValueError(f"{path}: table must be the path of a file, got {document.get('table')!r}.")
+    if not (isinstance(ledger, str) or ledger is False):
+        raise ValueError(f"{path}: ledger must be a path, or false to release without one, got {ledger!r}.")
+    if not isinstance(entries, list) or not entries:
+        raise ValueError(f"{path}: release must be one or more [[release]] entries, got {entries!r}.")
+    folder = os.path.dirname(path)
+    table = os.path.join(folder, document["table"])
+    items = [_entry(f"{path}: release {i}", table, folder, entry) for i, entry in enumerate(entries, 1)]
+    return Plan(items, os.path.join(folder, ledger) if ledger else None)
+
+
+def _entry(where: str, table: str, folder: str, entry: object) -> Item:
+    if not isinstance(entry, dict):
+        raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
+    _check_keys(where, entry, {"family", "column", "output", *_OPTIONS, *_PRICE})
+    output = entry.get("output")
+    if not isinstance(output, str) or output == "-":
+        raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")
+    try:
+        return item(table, os.path.join(folder, output), {k: v for k, v in entry.items() if k != "output"})
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+
+
+def _check_keys(where: str, document: dict, known: set[str]) -> None:
+    if surplus := sorted(set(document) - known):
+        raise ValueError(f"{where}: fields must be among {', '.join(sorted(known))}, got {surplus[0]!r}.")

@@ -1,0 +1,160 @@
+"""Posterior, prior and naive posterior of each number, side by side.
+
+The prior and the naive posterior are drawn from their formulas, the posterior by a kernel estimate of its draws. Both
+live on the whole line v = g(θ) of the prior (logit, log or θ itself), so that no density leaks over a bound:
+
+    p(θ) = p(v) · dv/dθ        on a logarithmic axis p(log θ) = p(v) · dv/d log θ
+"""
+
+import warnings
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from noiseaware.marginal import Estimate, quantile, split
+from noiseaware.prior import AbstractScalarPrior, Beta, Gamma
+from noiseaware.words import PERCENT, level, parameter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from noiseaware.posterior import Posterior
+
+POSTERIOR, NAIVE, PRIOR, TRUTH = "#1d5fa3", "#c4560a", "#6b7280", "#0f172a"
+_POINTS = 600
+_TALLEST = 2.5  # a naive spike may stand this much above the posterior before it is cut
+_WIDE = 40.0  # an interval whose ends differ by more than this factor is shown on a logarithmic axis
+
+
+def densities(posterior: "Posterior", truths: dict[str, float]) -> "Figure":
+    """A figure with a panel for each number of the parameter."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = list(posterior.marginals())
+    columns = 1 if len(names) == 1 else min(3, len(names))
+    rows = -(-len(names) // columns)
+    size = (7.2, 3.7) if columns == 1 else (3.1 * columns, 0.5 + 2.6 * rows)
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    with warnings.catch_warnings(), jax.enable_x64(True):
+        warnings.filterwarnings("ignore", "Glyph")  # a column may be named in any script
+        axes = figure.subplots(rows, columns, squeeze=False).ravel()
+        cut = [_panel(axes[i], posterior, i, truths.get(name)) for i, name in enumerate(names)]
+        for unused in axes[len(names) :]:
+            unused.remove()
+        _legend(figure, axes[0], is_cut=any(cut))
+        figure.draw_without_rendering()
+    return figure
+
+
+def _panel(axes: "Axes", posterior: "Posterior", index: int, truth: float | None) -> bool:
+    """Draw one number, and say whether the naive curve goes off the top."""
+    name, draws = list(posterior.marginals().items())[index]
+    prior, naive = split(posterior.prior)[index], posterior.naive_marginals()[index]
+    own, other = posterior.estimates()[index], posterior.naive_estimates()[index]
+    is_log = isinstance(prior, Beta | Gamma) and own.high > _WIDE * own.low
+    low, high = _window(draws, naive, truth, is_log=is_log)
+    x = np.geomspace(low, high, _POINTS) if is_log else np.linspace(low, high, _POINTS)
+    height = _kernel(prior, draws, x, is_log=is_log)
+    spike = _formula(naive, x, is_log=is_log)
+    axes.fill_between(x, height, color=POSTERIOR, alpha=0.18, linewidth=0)
+    axes.plot(x, height, color=POSTERIOR, linewidth=2, label="posterior")
+    axes.plot(x, spike, color=NAIVE, linewidth=1.6, label="naive posterior")
+    axes.plot(x, _formula(prior, x, is_log=is_log), color=PRIOR, linewidth=1.3, linestyle=(0, (5, 3)), label="prior")
+    top = 1.08 * max(height.max(), min(spike.max(), _TALLEST * height.max()))
+    _intervals(axes, own, other, top)
+    if truth is not None:
+        axes.axvline(truth, color=TRUTH, linewidth=1.4, linestyle=(0, (1, 1.5)), label="truth")
+    _frame(axes, top, (low, high), is_log=is_log)
+    axes.set_xlabel(_label(posterior, name, is_log=is_log), parse_math=False)
+    return bool(spike.max() > top)
+
+
+def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, *, is_log: bool) -> tuple[float, float]:
+    """Where the posterior, the naive posterior and the truth can all be seen."""
+    tail = 0.02 if is_log else 0.001
+    ends = [*np.quantile(draws, (tail, 0.999)), quantile(naive, max(tail, 0.005)), quantile(naive, 0.999)]
+    low, high = min(ends), max(ends)
+    if truth is not None:
+        low, high = min(low, truth), max(high, truth)
+    if is_log:
+        return max(low, 1e-6 * high), high
+    pad = 0.04 * (high - low)
+    is_near_zero = low >= 0 and low - pad < 0.1 * (high - low)
+    return (0.0 if is_near_zero else low - pad), high + pad
+
+
+def _kernel(prior: AbstractScalarPrior, draws: np.ndarray, x: np.ndarray, *, is_log: bool) -> np.ndarray:
+    """The density of draws at x, estimated on the whole line."""
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+
+    v = _to_real(prior, draws)
+    if np.ptp(v) == 0:
+        return np.zeros_like(x)
+    spread = 3 * v.std()
+    limits = (v.min() - spread, v.max() + spread)
+    grid, height, _ = array_stats.kde(v, bw="silverman", custom_lims=limits, bound_correction=False)
+    return np.interp(_to_real(prior, x), grid, height, left=0, right=0) * _slope(prior, x, is_log=is_log)
+
+
+def _formula(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.ndarray:
+    """The density of a conjugate distribution at x."""
+    inner = np.where(x == 0, x[1] / 10, x)
+    height = np.exp(np.asarray(marginal.log_density_real(jax.numpy.asarray(_to_real(marginal, inner)))))
+    return height * _slope(marginal, inner, is_log=is_log)
+
+
+def _to_real(marginal: AbstractScalarPrior, x: np.ndarray) -> np.ndarray:
+    tiny = np.finfo(float).tiny
+    if isinstance(marginal, Beta):
+        return np.log(np.maximum(x, tiny)) - np.log(np.maximum(1 - x, np.finfo(float).epsneg))
+    return np.log(np.maximum(x, tiny)) if isinstance(marginal, Gamma) else x
+
+
+def _slope(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.ndarray:
+    """dv/dθ, or dv/d log θ."""
+    inner = np.maximum(x, np.finfo(float).tiny)
+    if isinstance(marginal, Beta):
+        slope = 1 / np.maximum(1 - x, np.finfo(float).epsneg)
+    elif isinstance(marginal, Gamma):
+        slope = np.ones_like(x)
+    else:
+        return np.ones_like(x)
+    return slope if is_log else slope / inner
+
+
+def _intervals(axes: "Axes", own: Estimate, other: Estimate, top: float) -> None:
+    """The intervals as bars under the curves."""
+    for estimate, colour, row in ((own, POSTERIOR, 0.055), (other, NAIVE, 0.125)):
+        axes.plot([estimate.low, estimate.high], [-row * top] * 2, color=colour, linewidth=4, solid_capstyle="butt")
+        axes.plot([estimate.mean], [-row * top], "o", color="white", markeredgecolor=colour, markersize=4.5)
+
+
+def _frame(axes: "Axes", top: float, window: tuple[float, float], *, is_log: bool) -> None:
+    if is_log:
+        axes.set_xscale("log")
+    axes.set_xlim(*window)
+    axes.set_ylim(-0.185 * top, top)
+    axes.set_yticks([])
+    axes.axhline(0, color="#9ca3af", linewidth=0.8)
+    for side in ("left", "right", "top"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(labelsize=9)
+
+
+def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
+    if len(posterior.marginals()) > 1:
+        return f"probability of {level(name)[:24]}"
+    meaning = parameter(posterior.release)
+    label = meaning.removeprefix("the ") if meaning == f"the {name}" else f"{name}: {meaning}"
+    return label + " (logarithmic axis)" * is_log
+
+
+def _legend(figure: "Figure", axes: "Axes", *, is_cut: bool) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=9.5)
+    note = f"Bars: {PERCENT} intervals and means." + " The naive curve goes off the top." * is_cut
+    figure.supxlabel(note, fontsize=8.5, color="#4b5563", x=0.02, ha="left")

@@ -1,0 +1,273 @@
+"""From a release to the posterior that it supports.
+
+    p(θ | y) ∝ p(θ) ∫ p(s | θ) p(y | s) ds        the graph is θ → s → y, and only y is seen
+
+A method is a function (key, release, prior, num_draws) → draws, and a sentence on why its draws are approximate,
+or none when they are exact. It runs in float64 whatever the user's own JAX setting is.
+"""
+
+import os
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from noiseaware.artifact import Release, check_free
+from noiseaware.baseline import naive
+from noiseaware.family import Categorical
+from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
+from noiseaware.mechanism import Identity
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
+from noiseaware.sampler import exact
+from noiseaware.words import prior_words
+
+if TYPE_CHECKING:
+    import matplotlib.figure
+    import pandas as pd
+    import xarray as xr
+
+Truth = float | Mapping[str, object]
+MOST_DRAWS = 10_000_000
+_CHAINS = 4
+
+
+def _why_naive(release: Release) -> str | None:
+    """The naive posterior is right only where there was nothing to be aware of."""
+    if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
+        return None
+    return (
+        "It takes the released value for the true one, and so leaves out the noise and any record outside the bounds."
+    )
+
+
+@dataclass(frozen=True)
+class _Method:
+    draws: Callable[..., dict[str, jax.Array]]
+    explanation: Callable[[Release], str | None]
+
+
+_METHODS = {
+    "exact": _Method(exact.draws, exact.explanation),
+    "naive": _Method(naive.draws, _why_naive),
+}
+
+
+def infer(
+    release: Release,
+    prior: AbstractPrior,
+    *,
+    method: str = "auto",
+    num_draws: int = 4000,
+    seed: int | None = None,
+) -> "Posterior":
+    """Draws from p(θ | release)."""
+    name = _checked_method(method)
+    _check_prior(release, prior)
+    _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
+    seed = secrets.randbits(32) if seed is None else seed
+    _check_whole("seed", seed, 0, 2**63 - 1)
+    with jax.enable_x64(True):
+        drawn = _METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
+        draws = {parameter: np.asarray(values, dtype=np.float64) for parameter, values in drawn.items()}
+    for parameter, values in draws.items():
+        if not np.isfinite(values).all():
+            lost = int((~np.isfinite(values)).sum())
+            raise RuntimeError(f"method {name!r} gave {lost} draws of {parameter} that are not finite numbers.")
+    return Posterior(draws, release, prior, name, _METHODS[name].explanation(release), int(seed))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Draws from p(θ | release), and what they were drawn from."""
+
+    draws: dict[str, np.ndarray]
+    """Parameter name → draws, draws first."""
+    release: Release
+    prior: AbstractPrior
+    method: str
+    explanation: str | None
+    """Why the draws are approximate; None when they are exact."""
+    seed: int
+
+    @property
+    def is_exact(self) -> bool:
+        return self.explanation is None
+
+    @property
+    def num_draws(self) -> int:
+        return len(next(iter(self.draws.values())))
+
+    @property
+    def naive(self) -> AbstractPrior:
+        """What someone who does not know of the noise would believe."""
+        with jax.enable_x64(True):
+            return naive.posterior(self.release, self.prior)
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.is_exact else "approximate"
+        return f"Posterior({', '.join(self.draws)}: {self.num_draws} draws, method {self.method!r}, {kind})"
+
+    def marginals(self) -> dict[str, np.ndarray]:
+        """The draws of each number by itself: theta, or theta[level] for a vector."""
+        names = [f"theta[{level}]" for level in _levels(self.release)] or list(self.draws)
+        columns = [column for values in self.draws.values() for column in _columns(values)]
+        return dict(zip(names, columns, strict=True))
+
+    def estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
+        """Mean, sd and interval of each number."""
+        return [of_draws(name, draws, probability) for name, draws in self.marginals().items()]
+
+    def naive_marginals(self) -> list[AbstractScalarPrior]:
+        return split(self.naive)
+
+    def naive_estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
+        """The same, for someone who does not know of the noise."""
+        pairs = zip(self.marginals(), self.naive_marginals(), strict=True)
+        return [of_conjugate(name, marginal, probability) for name, marginal in pairs]
+
+    def summary(self, probability: float = PROBABILITY) -> "pd.DataFrame":
+        """Estimates and diagnostics under ArviZ's names.
+
+        The draws are split into four runs for the diagnostics; independent draws give an R-hat of 1 and as many
+        effective draws as draws.
+        """
+        import pandas as pd
+
+        percent = f"{100 * probability:g}"
+        rows = {
+            e.name: {"mean": e.mean, "sd": e.sd, f"eti{percent}_lb": e.low, f"eti{percent}_ub": e.high}
+            | _diagnostics(draws)
+            for e, draws in zip(self.estimates(probability), self.marginals().values(), strict=True)
+        }
+        return pd.DataFrame.from_dict(rows, orient="index")
+
+    def to_arviz(self) -> "xr.DataTree":
+        """The draws as a DataTree with ArviZ's groups, dimensions and attributes."""
+        import xarray as xr
+
+        return xr.DataTree.from_dict(
+            {
+                "/": xr.Dataset(attrs=self._attributes()),
+                "/posterior": self._draws_group(),
+                "/observed_data": self._observed(),
+            }
+        )
+
+    def save(self, path: str | os.PathLike, *, force: bool = False) -> None:
+        """Write the draws as netCDF, whole or not at all; ArviZ reads it with `from_netcdf`."""
+        path = Path(path)
+        check_free(path, force=force)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            whole = Path(folder) / path.name
+            self.to_arviz().to_netcdf(whole, engine="h5netcdf")
+            os.replace(whole, path)
+
+    def plot(self, truth: Truth | None = None) -> "matplotlib.figure.Figure":
+        """The posterior's density, with the prior's and the naive posterior's beside it."""
+        from noiseaware.plot import densities
+
+        return densities(self, self.truths(truth))
+
+    def report(self, path: str | os.PathLike, *, truth: Truth | None = None, force: bool = False) -> None:
+        """Write a page that says what was released and what follows from it; it needs nothing but itself."""
+        from noiseaware.artifact import write_whole
+        from noiseaware.report import page
+
+        check_free(path, force=force)
+        write_whole(path, page(self, self.truths(truth)), force=force)
+
+    def truths(self, truth: Truth | None) -> dict[str, float]:
+        """The true value of each number, from one value or from a mapping by parameter."""
+        if truth is None:
+            return {}
+        given = truth if isinstance(truth, Mapping) else {next(iter(self.draws)): truth}
+        if surplus := sorted(set(given) - set(self.draws)):
+            raise ValueError(f"truth must name parameters among {sorted(self.draws)}, got {surplus[0]!r}.")
+        flat = [float(v) for parameter in self.draws for v in np.atleast_1d(np.asarray(given[parameter], dtype=float))]
+        names = list(self.marginals())
+        if len(flat) != len(names) or not np.isfinite(flat).all():
+            raise ValueError(f"truth must be {len(names)} finite numbers, got {truth}.")
+        return dict(zip(names, flat, strict=True))
+
+    def _attributes(self) -> dict[str, str | int]:
+        from noiseaware import __version__
+
+        return {
+            "inference_library": "noiseaware",
+            "inference_library_version": __version__,
+            "method": self.method,
+            "is_exact": int(self.is_exact),
+            "explanation": self.explanation or "",
+            "prior": prior_words(self.prior),
+            "seed": self.seed,
+            "release": self.release.to_json(),
+        }
+
+    def _draws_group(self) -> "xr.Dataset":
+        import xarray as xr
+
+        chains = next(c for c in (_CHAINS, 3, 2, 1) if self.num_draws % c == 0)
+        entries = ("level",) if _levels(self.release) else ()
+        shaped = {k: (("chain", "draw", *entries), v.reshape(chains, -1, *v.shape[1:])) for k, v in self.draws.items()}
+        coords: dict = {"chain": np.arange(chains), "draw": np.arange(self.num_draws // chains)}
+        if entries:
+            coords["level"] = np.array(_levels(self.release))
+        return xr.Dataset(shaped, coords, attrs=self._attributes())
+
+    def _observed(self) -> "xr.Dataset":
+        import xarray as xr
+
+        names = np.array(self.release.family.statistics)
+        return xr.Dataset({"y": (("statistic",), self.release.values)}, {"statistic": names})
+
+
+def _levels(release: Release) -> tuple:
+    return release.family.levels if isinstance(release.family, Categorical) else ()
+
+
+def _columns(values: np.ndarray) -> list[np.ndarray]:
+    return list(values.reshape(len(values), -1).T)
+
+
+def _diagnostics(draws: np.ndarray) -> dict[str, float]:
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+
+    runs = draws[: len(draws) // _CHAINS * _CHAINS].reshape(_CHAINS, -1)
+    if runs.shape[1] < 4:  # ArviZ needs four draws a chain
+        return dict.fromkeys(("mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"), float("nan"))
+    values = {
+        "mcse_mean": array_stats.mcse(runs, method="mean"),
+        "mcse_sd": array_stats.mcse(runs, method="sd"),
+        "ess_bulk": array_stats.ess(runs, method="bulk"),
+        "ess_tail": array_stats.ess(runs, method="tail", prob=(0.05, 0.95)),
+        "r_hat": array_stats.rhat(runs),
+    }
+    return {name: float(np.asarray(value)) for name, value in values.items()}
+
+
+def _checked_method(method: str) -> str:
+    name = "exact" if method == "auto" else method
+    if name not in _METHODS:
+        raise ValueError(f"method must be one of auto, {', '.join(_METHODS)}, got {method!r}.")
+    return name
+
+
+def _check_prior(release: Release, prior: AbstractPrior) -> None:
+    wanted = release.family.conjugate
+    if not isinstance(prior, wanted):
+        got = type(prior).__name__
+        raise ValueError(f"prior must be a {wanted.__name__} for the {release.family.name} family, got {got}.")
+    levels = len(_levels(release))
+    if isinstance(prior, Dirichlet) and len(prior.concentration) != levels:
+        raise ValueError(f"prior must have {levels} concentrations, one a level, got {len(prior.concentration)}.")
+
+
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
+    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_whole or not least <= value <= most:  # type: ignore[operator]
+        raise ValueError(f"{name} must be a whole number from {least} to {most}, got {value}.")

@@ -1,0 +1,110 @@
+"""The page that says what was released and what follows from it.
+
+One HTML file with its figure inside: no script, nothing fetched, the same bytes for the same posterior. Every word
+from a release is escaped, since a release file may come from anyone.
+"""
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+from noiseaware import words
+from noiseaware.plot import densities
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from noiseaware.marginal import Estimate
+    from noiseaware.posterior import Posterior
+
+
+def page(posterior: "Posterior", truths: dict[str, float]) -> str:
+    """The whole page as HTML text."""
+    import jinja2
+    import markupsafe
+
+    from noiseaware import __version__
+
+    loader = jinja2.PackageLoader("noiseaware", "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    figure = densities(posterior, truths)
+    return environment.get_template("report.html").render(
+        title=_title(posterior),
+        headline=words.headline(posterior),
+        impossible=words.impossible(posterior.release),
+        naive=words.naive_headline(posterior),
+        exactness=words.exactness(posterior),
+        facts=words.facts(posterior.release),
+        percent=words.PERCENT,
+        rows=_rows(posterior),
+        diagnostics=_diagnostics(posterior),
+        truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
+        figure=markupsafe.Markup(svg(figure)),  # drawn here; matplotlib escapes the names in it
+        alternative=_alternative(posterior, truths),
+        prior=words.prior_words(posterior.prior),
+        parameter=words.parameter(posterior.release),
+        posterior=posterior,
+        version=__version__,
+    )
+
+
+def svg(figure: "Figure") -> str:
+    """A figure as an <svg> element: text stays text, and the bytes depend on the figure only."""
+    import matplotlib
+
+    settings: dict = {"svg.fonttype": "none", "svg.hashsalt": "noiseaware"}
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context(settings):
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata=metadata, transparent=True)
+    element = buffer.getvalue()
+    element = element[element.index("<svg") :]
+    element = (
+        re.sub(r'\s(xmlns(:\w+)?|width|height)="[^"]*"', "", element[: element.index(">")])
+        + element[element.index(">") :]
+    )
+    return element.replace("<svg", '<svg aria-hidden="true"', 1)
+
+
+def _title(posterior: "Posterior") -> str:
+    columns = posterior.release.family.columns
+    return f"What the release of {words.shown(columns[0])} supports" if columns else "What the release supports"
+
+
+def _rows(posterior: "Posterior") -> list[dict]:
+    """Posterior and naive estimates of each number, as text."""
+    return [
+        {"name": words.shown(own.name), "own": _cells(own), "naive": _cells(naive)}
+        for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
+    ]
+
+
+def _cells(estimate: "Estimate") -> dict[str, str]:
+    mean, low, high = (words.number(v, estimate.sd) for v in (estimate.mean, estimate.low, estimate.high))
+    return {"mean": mean, "sd": words.number(estimate.sd, estimate.sd), "interval": f"{low} to {high}"}
+
+
+def _diagnostics(posterior: "Posterior") -> list[dict[str, str]]:
+    table = posterior.summary()
+    return [
+        {
+            "name": words.shown(name),
+            "mcse": f"{row['mcse_mean']:.2g}",
+            "bulk": f"{row['ess_bulk']:,.0f}",
+            "tail": f"{row['ess_tail']:,.0f}",
+            "rhat": f"{row['r_hat']:.3f}",
+        }
+        for name, row in table.iterrows()
+    ]
+
+
+def _alternative(posterior: "Posterior", truths: dict[str, float]) -> str:
+    """The figure for someone who cannot see it."""
+    parts = [
+        f"{words.shown(own.name)}: posterior {words.between(own)}, naive posterior {words.between(naive)}"
+        + (f", truth {words.number(truths[own.name])}" if own.name in truths else "")
+        for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
+    ]
+    return (
+        f"Densities of posterior, naive posterior and prior, with {words.PERCENT} intervals. " + "; ".join(parts) + "."
+    )

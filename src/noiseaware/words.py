@@ -1,0 +1,215 @@
+"""A release, its prior and its posterior in plain sentences, for the command, the figure and the page.
+
+Names in a release come from a file that anyone may have written: they are shortened and stripped of everything
+that does not print before they are shown.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noiseaware.artifact import Release
+from noiseaware.family import AbstractScalarFamily, Categorical
+from noiseaware.marginal import PROBABILITY, Estimate
+from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
+from noiseaware.prior import AbstractPrior, Dirichlet
+from noiseaware.privacy import Pure, ZeroConcentrated
+
+if TYPE_CHECKING:
+    from noiseaware.posterior import Posterior
+
+PERCENT = f"{100 * PROBABILITY:g} %"
+
+_RECORDS = {
+    "bernoulli": "yes or no (Bernoulli)",
+    "binomial": "successes in a fixed number of trials (binomial)",
+    "categorical": "one of several levels (categorical)",
+    "poisson": "counts of events (Poisson)",
+    "geometric": "failures before the first success (geometric)",
+    "exponential": "waiting times (exponential)",
+    "gamma": "positive amounts (gamma, known shape)",
+    "normal": "measurements (normal, known variance)",
+}
+_PARAMETERS = {
+    "bernoulli": "the probability of success",
+    "binomial": "the probability of success in one trial",
+    "categorical": "the probability of the level",
+    "poisson": "the mean count",
+    "geometric": "the probability of success",
+    "exponential": "the rate, one over the mean",
+    "gamma": "the rate, shape over mean",
+    "normal": "the mean",
+}
+_LAWS = {
+    Laplace: ("Laplace", "scale"),
+    DiscreteLaplace: ("discrete Laplace", "scale"),
+    Gaussian: ("Gaussian", "standard deviation"),
+    DiscreteGaussian: ("discrete Gaussian", "standard deviation"),
+}
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_NEIGHBOURS = {"replace": "one record is replaced by another", "add_remove": "one record is added or removed"}
+
+
+def number(value: float, sd: float | None = None) -> str:
+    """Figures that a person would write: three, or as many as it takes to tell values a fraction of sd apart."""
+    if not math.isfinite(value):
+        return "–"
+    figures = 4 if sd is None else 3
+    if sd and value:
+        figures = max(figures, min(15, math.ceil(math.log10(abs(value) / sd)) + 2))
+    return _written(value, figures).replace("-", "−")
+
+
+def _written(value: float, figures: int) -> str:
+    if value and not 1e-4 <= abs(value) < 1e15:
+        mantissa, exponent = f"{value:.{min(figures, 3) - 1}e}".split("e")
+        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    if not value:
+        return "0"
+    before = math.floor(math.log10(abs(value))) + 1
+    text = f"{value:,.{max(0, figures - before)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def shown(text: object, longest: int = 60) -> str:
+    """Text from a release as it is safe to show."""
+    clean = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
+    return clean if len(clean) <= longest else clean[: longest - 1] + "…"
+
+
+def prior_words(prior: AbstractPrior) -> str:
+    """A prior as its author would write it: Gamma(8, 2)."""
+    numbers = prior.concentration if isinstance(prior, Dirichlet) else tuple(vars(prior).values())
+    return f"{type(prior).__name__}({', '.join(f'{v:g}' for v in np.asarray(numbers, dtype=float))})"
+
+
+def parameter(release: Release) -> str:
+    """What the parameter is: the mean count."""
+    return _PARAMETERS[release.family.name]
+
+
+def noise(release: Release) -> str:
+    if isinstance(release.mechanism, Identity):
+        return "none: these are the true values"
+    law, scale = _LAWS[type(release.mechanism)]
+    each = " on each count" if len(release.family.statistics) > 1 else ""
+    return f"{law}, {scale} {number(release.noise_scale)}{each}"
+
+
+def guarantee(release: Release) -> str:
+    match release.guarantee:
+        case None:
+            return "none stated"
+        case Pure() as promise:
+            kind = f"{promise}, pure differential privacy"
+        case ZeroConcentrated() as promise:
+            kind = f"{promise}, zero-concentrated differential privacy"
+    return f"{kind}, when {_NEIGHBOURS[release.neighbours]}"
+
+
+def outside(release: Release) -> str:
+    """The public bounds, and what becomes of a record outside them."""
+    family = release.family
+    if isinstance(family, Categorical):
+        return f"levels {', '.join(shown(v) for v in family.levels)}; any other record counts as the first"
+    if not isinstance(family, AbstractScalarFamily) or family.bounds is None:
+        return "none"
+    interval = f"{number(family.bounds[0])} to {number(family.bounds[1])}"
+    if not family.is_altered:
+        return f"{interval}, which every record keeps"
+    becomes = "moved to the nearer bound" if family.outside == "clamp" else "left out of the sum"
+    return f"{interval}; a record outside is {becomes}"
+
+
+def released(release: Release) -> str:
+    """The noisy statistics by name."""
+    pairs = zip(release.family.statistics, release.values, strict=True)
+    return ", ".join(f"{shown(name)} = {number(float(value))}" for name, value in pairs)
+
+
+def facts(release: Release) -> list[tuple[str, str]]:
+    """Everything that a release says, as label and text."""
+    origin = release.origin
+    column = ", ".join(shown(c) for c in release.family.columns)
+    ground = "set in public" if origin.bounds == "public" else "chosen privately from the data"
+    known = [
+        ("Column", column or None),
+        ("Records", f"{release.n:,}, {_RECORDS[release.family.name]}"),
+        *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
+        ("Bounds", f"{outside(release)} ({ground})" if getattr(release.family, "bounds", None) else outside(release)),
+        ("Released", released(release)),
+        ("Noise", noise(release)),
+        ("Guarantee", guarantee(release)),
+        ("Ledger entry", origin.ledger_entry),
+        ("Made by", " ".join(filter(None, (origin.tool, origin.version))) or None),
+        ("Made at", origin.created),
+    ]
+    return [(label, text if label in ("Released", "Bounds") else shown(text, 200)) for label, text in known if text]
+
+
+def brief(release: Release) -> str:
+    """A release in one line."""
+    column = f" of {shown(release.family.columns[0])}" if release.family.columns else ""
+    promise = f", {release.guarantee}" if release.guarantee else ""
+    head = f"{release.family.name} release{column}: n = {release.n:,}"
+    return f"{head}, {released(release)}, noise {noise(release)}{promise}"
+
+
+def headline(posterior: "Posterior") -> str:
+    """The posterior in one plain sentence."""
+    start = f"Given this release and the prior {prior_words(posterior.prior)}, "
+    estimates = posterior.estimates()
+    if len(estimates) == 1:
+        return f"{start}{parameter(posterior.release)} lies {between(estimates[0])} with probability {PERCENT}."
+    likely = max(estimates, key=lambda e: e.mean)
+    return (
+        f"{start}the likeliest of {len(estimates)} levels is {level(likely.name)}, "
+        f"whose probability lies {between(likely)} with probability {PERCENT}."
+    )
+
+
+def naive_headline(posterior: "Posterior") -> str:
+    """What the naive analyst would have believed, and how far that is from what the release supports."""
+    naive, own = posterior.naive_estimates(), posterior.estimates()
+    index = max(range(len(own)), key=lambda i: own[i].mean)
+    who = parameter(posterior.release) if len(own) == 1 else f"the probability of {level(own[index].name)}"
+    sentence = f"Someone who took the noisy value for the true one would put {who} {between(naive[index])}"
+    ratio = own[index].width / naive[index].width
+    if ratio > 1.15:
+        return f"{sentence}: an interval {ratio:.2g} times narrower than the release supports."
+    if ratio < 1 / 1.15:
+        return f"{sentence}: an interval {1 / ratio:.2g} times wider than the release supports."
+    return f"{sentence}: about as wide, since the noise is small against what {posterior.release.n:,} records can tell."
+
+
+def impossible(release: Release) -> str | None:
+    """A sentence on a released value that no table could have, if there is one."""
+    possible = getattr(release.family, "possible", None)
+    low, high = (0.0, float(release.n)) if possible is None else (float(b) for b in possible(release.n))
+    for name, value in zip(release.family.statistics, release.values, strict=True):
+        if not low <= value <= high:
+            return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
+    return None
+
+
+def exactness(posterior: "Posterior") -> str:
+    if posterior.is_exact:
+        return f"Exact: {posterior.num_draws:,} independent draws from the posterior, with nothing approximated."
+    return f"Approximate: {posterior.explanation}"
+
+
+def between(estimate: Estimate) -> str:
+    return f"between {number(estimate.low, estimate.sd)} and {number(estimate.high, estimate.sd)}"
+
+
+def level(name: str) -> str:
+    """The level in theta[level]."""
+    return shown(name.removeprefix("theta[").removesuffix("]"))
+
+
+def _known(release: Release, name: str) -> float | None:
+    """A constant of the family that is known beforehand."""
+    if name == "trials" and release.family.name == "bernoulli":
+        return None
+    return getattr(release.family, name, None)
