@@ -48,7 +48,7 @@ def test_page_runs(page: Path, folder: Path):
     with matplotlib.rc_context({"backend": "Agg"}):
         for language, text in _blocks(page):
             if language in ("python", "{code-cell} python"):
-                exec(compile(text, str(page), "exec"), namespace)
+                exec(compile(re.sub(r"(?m)^:.*\n", "", text), str(page), "exec"), namespace)
             for command in _commands(text) if language == "console" else []:
                 done = subprocess.run([COMMAND, *shlex.split(command)[1:]], cwd=folder, capture_output=True, text=True)
                 assert done.returncode == 0, f"{command}\n{done.stderr}"
