@@ -22,7 +22,20 @@ import pytest
 from noiseaware import family
 from noiseaware.custodian.table import MOST_RECORDS, Table
 
-EXTREMES = [0.0, -0.0, 5e-324, -5e-324, 1.7976931348623157e308, -1.7976931348623157e308, 2.0, -1.5, 0.1, math.pi]
+EXTREMES = [
+    -1.3,
+    2.1,
+    0.0,
+    -0.0,
+    5e-324,
+    -5e-324,
+    1.7976931348623157e308,
+    -1.7976931348623157e308,
+    2.0,
+    -1.5,
+    0.1,
+    math.pi,
+]
 NO_NUMBER = [None, math.nan]
 INFINITE = [math.inf, -math.inf]
 NUMBER = re.compile(r"[+-]?((([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)|inf|infinity|nan)")
