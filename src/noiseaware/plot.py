@@ -14,7 +14,7 @@ import numpy as np
 
 from noiseaware.marginal import Estimate, quantile, split
 from noiseaware.prior import AbstractScalarPrior, Beta, Gamma
-from noiseaware.words import PERCENT, level, parameter
+from noiseaware.words import PERCENT, gloss, level
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,7 +81,7 @@ def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, 
     if truth is not None:
         low, high = min(low, truth), max(high, truth)
     if is_log:
-        return max(low, 1e-6 * high), high
+        return max(low, 1e-6 * high) / 1.2, 1.2 * high
     pad = 0.04 * (high - low)
     is_near_zero = low >= 0 and low - pad < 0.1 * (high - low)
     return (0.0 if is_near_zero else low - pad), high + pad
@@ -148,7 +148,7 @@ def _frame(axes: "Axes", top: float, window: tuple[float, float], *, is_log: boo
 def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
     if len(posterior.marginals()) > 1:
         return f"probability of {level(name)[:24]}"
-    meaning = parameter(posterior.release)
+    meaning = gloss(posterior.release)
     label = meaning.removeprefix("the ") if meaning == f"the {name}" else f"{name}: {meaning}"
     return label + " (logarithmic axis)" * is_log
 

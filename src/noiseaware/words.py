@@ -32,14 +32,14 @@ _RECORDS = {
     "normal": "measurements (normal, known variance)",
 }
 _PARAMETERS = {
-    "bernoulli": "the probability of success",
-    "binomial": "the probability of success in one trial",
-    "categorical": "the probability of the level",
-    "poisson": "the mean count",
-    "geometric": "the probability of success",
-    "exponential": "the rate, one over the mean",
-    "gamma": "the rate, shape over mean",
-    "normal": "the mean",
+    "bernoulli": ("the probability of success", ""),
+    "binomial": ("the probability of success", " in one trial"),
+    "categorical": ("the probability of the level", ""),
+    "poisson": ("the mean count", ""),
+    "geometric": ("the probability of success", ""),
+    "exponential": ("the rate", ", one over the mean"),
+    "gamma": ("the rate", ", shape over mean"),
+    "normal": ("the mean", ""),
 }
 _LAWS = {
     Laplace: ("Laplace", "scale"),
@@ -51,25 +51,26 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NEIGHBOURS = {"replace": "one record is replaced by another", "add_remove": "one record is added or removed"}
 
 
-def number(value: float, sd: float | None = None) -> str:
-    """Figures that a person would write: three, or as many as it takes to tell values a fraction of sd apart."""
+def number(value: float, sd: float = math.nan) -> str:
+    """A number as a person would write it: to two figures of its sd, or else to four figures of its own."""
     if not math.isfinite(value):
         return "–"
-    figures = 4 if sd is None else 3
-    if sd and value:
-        figures = max(figures, min(15, math.ceil(math.log10(abs(value) / sd)) + 2))
-    return _written(value, figures).replace("-", "−")
+    decimals = 1 - math.floor(math.log10(sd)) if sd > 0 else None
+    if decimals is None or 0 < abs(value) < 10.0 ** (1 - decimals):
+        return _written(value, 4 if decimals is None else 3)
+    if not 1e-4 <= sd < 1e15 and not 1e-4 <= abs(value) < 1e15:
+        return _written(value, 3)
+    return f"{value:,.{min(15, max(0, decimals))}f}".replace("-", "−")
 
 
 def _written(value: float, figures: int) -> str:
+    """A number to so many figures."""
     if value and not 1e-4 <= abs(value) < 1e15:
         mantissa, exponent = f"{value:.{min(figures, 3) - 1}e}".split("e")
-        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}"
-    if not value:
-        return "0"
-    before = math.floor(math.log10(abs(value))) + 1
+        return f"{mantissa}×10{str(int(exponent)).translate(_SUPERSCRIPT)}".replace("-", "−")
+    before = math.floor(math.log10(abs(value))) + 1 if value else 0
     text = f"{value:,.{max(0, figures - before)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
 
 
 def shown(text: object, longest: int = 60) -> str:
@@ -85,8 +86,13 @@ def prior_words(prior: AbstractPrior) -> str:
 
 
 def parameter(release: Release) -> str:
-    """What the parameter is: the mean count."""
-    return _PARAMETERS[release.family.name]
+    """What the parameter is: the rate."""
+    return _PARAMETERS[release.family.name][0]
+
+
+def gloss(release: Release) -> str:
+    """What the parameter is, in full: the rate, one over the mean."""
+    return "".join(_PARAMETERS[release.family.name])
 
 
 def noise(release: Release) -> str:

@@ -1,0 +1,143 @@
+"""`noiseaware infer`: results on stdout, one sentence for each mistake."""
+
+import json
+import math
+import re
+
+import pytest
+
+import noiseaware as na
+from noiseaware.cli.prior import parse
+
+INFER = ("infer", "ill.json", "--prior", "beta(1, 1)", "--method", "naive", "--seed", "0")
+
+
+def replaced(words: tuple, **changes) -> list[str]:
+    """A command with the values of some options changed."""
+    words = list(words)
+    for name, value in changes.items():
+        at = words.index(f"--{name}")
+        words[at + 1 : at + 2] = [value]
+    return words
+
+
+def test_infer_json_is_the_posterior(clinic, run):
+    done = run(*INFER, "--json", "--draws", "500")
+    document = json.loads(done.stdout)
+    posterior = na.infer(na.load("ill.json"), na.prior.Beta(1, 1), method="naive", num_draws=500, seed=0)
+    (estimate,) = posterior.estimates()
+    assert document["parameters"]["theta"]["mean"] == estimate.mean
+    assert document["parameters"]["theta"]["interval"] == [estimate.low, estimate.high]
+    assert (document["method"], document["is_exact"], document["seed"]) == ("naive", False, 0)
+    assert document["naive"]["theta"]["interval"][0] > 0.1
+    assert done.stderr == ""
+    assert json.loads(run(*INFER, "--json", "--draws", "1").stdout)["parameters"]["theta"]["sd"] is None
+
+
+def test_infer_prints_both_answers_and_writes_files(clinic, run):
+    done = run("infer", "ill.json", "--prior", "beta(1,1)", "-o", "p.nc", "--report", "p.html")
+    assert done.exit_code == 0, done.stderr
+    assert re.search(r"theta +0\.\d+ +0\.\d+ +0\.\d+ to 0\.\d+", done.stdout)
+    assert "if naive" in done.stdout
+    assert "Exact: 4,000 independent draws" in done.stdout
+    assert "seed " in done.stdout
+    assert done.stderr.splitlines() == ["noiseaware: wrote p.html", "noiseaware: wrote p.nc"]
+    assert (clinic / "p.nc").read_bytes()[:4] == b"\x89HDF"
+    assert (clinic / "p.html").read_text().startswith("<!doctype html>")
+
+
+def test_infer_from_stdin_and_to_stdout(clinic, run):
+    done = run("infer", "-", *INFER[2:], "-o", "-", input=(clinic / "ill.json").read_text())
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout_bytes[:4] == b"\x89HDF"
+    assert "95 % interval" in done.stderr
+
+
+def damaged(path, kind: str) -> None:
+    text = path.read_text()
+    document = json.loads(text)
+    match kind:
+        case "truncated":
+            path.write_text(text[:100])
+        case "empty":
+            path.write_text("")
+        case "binary":
+            path.write_bytes(b"\xff\xfe\x00")
+        case "deep":
+            path.write_text("[" * 100_000)
+        case "list":
+            path.write_text("[1, 2]")
+        case "extra":
+            path.write_text(json.dumps(document | {"colour": "red"}))
+        case "nan":
+            path.write_text(text.replace('"value": 43', '"value": NaN'))
+        case "newer":
+            path.write_text(json.dumps(document | {"schema_version": 99}))
+        case "type":
+            path.write_text(json.dumps(document | {"n": "300"}))
+
+
+@pytest.mark.parametrize("kind", ["truncated", "empty", "binary", "deep", "list", "extra", "nan", "newer", "type"])
+def test_damaged_release_is_refused(kind, clinic, refused):
+    damaged(clinic / "ill.json", kind)
+    assert "ill.json" in refused(*INFER)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (replaced(INFER, prior="gamma(8, 2)"), "prior must be a Beta for the bernoulli family, got Gamma"),
+        (replaced(INFER, prior="beta(1)"), "--prior beta takes 2 numbers (a, b), got 'beta(1)'"),
+        (replaced(INFER, prior="beta(1, two)"), "--prior must have numbers between commas"),
+        (replaced(INFER, prior="beta(-1, 2)"), "a must be positive and finite, got -1.0"),
+        (replaced(INFER, prior="beta(nan, 2)"), "a must be positive and finite, got nan"),
+        (replaced(INFER, prior="cauchy(0, 1)"), "--prior must be one of beta, dirichlet, gamma, normal"),
+        (replaced(INFER, prior="__import__('os').getcwd()"), "--prior must look like beta(0.5, 100)"),
+        (replaced(INFER, method="magic"), "method must be one of"),
+        ((*INFER, "--draws", "0"), "num_draws must be a whole number"),
+        ((*INFER, "--draws", "1000000000000"), "num_draws must be a whole number"),
+        ((*INFER, "--draws", "many"), "--draws"),
+        (replaced(INFER, seed="-3"), "seed must be a whole number"),
+        (("infer", "none.json", *INFER[2:]), "release file must exist, got none.json"),
+        (("infer", ".", *INFER[2:]), "release file must be readable"),
+        (("infer", "ill.json"), "--prior"),
+        ((*INFER, "-o", "ill.json"), "exists already"),
+        ((*INFER, "--report", "none/p.html"), "output folder must exist"),
+        ((*INFER, "--report", "x", "-o", "x"), "must be different files"),
+        ((*INFER, "--report", ".", "--force"), "must be a file, got the folder"),
+        ((*INFER, "--json", "-o", "-"), "must not be given together"),
+        (("inferr",), "No such command"),
+    ],
+)
+def test_bad_inference_is_one_sentence(words, sentence, clinic, refused):
+    before = sorted(p.name for p in clinic.iterdir())
+    assert sentence in refused(*words)
+    assert sorted(p.name for p in clinic.iterdir()) == before
+
+
+def test_strict_exits_4_when_a_diagnostic_fails(clinic, run, refused):
+    assert "must be at least 400" in refused(*INFER, "--draws", "100", "--strict", "--report", "p.html", status=4)
+    assert not (clinic / "p.html").exists()
+    assert run(*INFER, "--strict").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "prior"),
+    [
+        ("gamma(8, 2)", na.prior.Gamma(8.0, 2.0)),
+        (" Beta ( .5,1e2 ) ", na.prior.Beta(0.5, 100.0)),
+        ("dirichlet(1,2,3)", na.prior.Dirichlet([1, 2, 3])),
+        ("dirichlet([1, 2, 3])", na.prior.Dirichlet([1, 2, 3])),
+        ("normal(-1, 4)", na.prior.Normal(-1.0, 4.0)),
+    ],
+)
+def test_prior_from_words(text, prior):
+    assert parse(text) == prior
+
+
+def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
+    from noiseaware import posterior
+
+    broken = posterior._Method(lambda key, release, prior, m: {"theta": [math.nan] * m}, lambda release: None)
+    monkeypatch.setitem(posterior._METHODS, "naive", broken)
+    assert "not finite" in refused(*INFER, status=4)

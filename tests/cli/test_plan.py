@@ -1,0 +1,59 @@
+"""`noiseaware release --plan`."""
+
+import pytest
+
+import noiseaware as na
+
+PLAN = """
+table = "clinic.csv"
+ledger = "clinic.ledger"
+
+[[release]]
+family = "exponential"
+column = "hours"
+bounds = [0, 48]
+epsilon = 0.5
+output = "hours.json"
+
+[[release]]
+family = "categorical"
+column = "ward"
+levels = ["a", "b", "c"]
+epsilon = "1/4"
+output = "ward.json"
+"""
+
+
+def test_plan(clinic, run):
+    (clinic / "sub").mkdir()
+    (clinic / "clinic.toml").write_text(PLAN)
+    done = run("release", "--plan", clinic / "clinic.toml")
+    assert done.exit_code == 0, done.stderr
+    assert na.load("hours.json").family.bounds == (0, 48)
+    assert na.load("ward.json").family.levels == ("a", "b", "c")
+    assert na.Ledger("clinic.ledger").spent == na.privacy.exact("spent", "0.75")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence", "status"),
+    [
+        ("epsilon = 0.5", "epsilon = 1.9", "2.15", 3),
+        ("epsilon = 0.5", "epsilon = 0.5\nscale = 3", "fields must be among", 2),
+        ("epsilon = 0.5", "epsilon = nan", "release 1: epsilon must be a positive number", 2),
+        ('"ward.json"', '"hours.json"', "output must be another file", 2),
+        ('"ward.json"', '"ill.json"', "exists already", 2),
+        ('levels = ["a", "b", "c"]', "", "release 2: levels must be given", 2),
+        ('ledger = "clinic.ledger"', "", "ledger must be a path, or false", 2),
+        ('table = "clinic.csv"', "table = 3", "table must be the path", 2),
+        ("[[release]]", "[[release", "must be readable TOML", 2),
+        ("bounds = [0, 48]", "bounds = [48, 0]", "low < high", 2),
+        ("bounds = [0, 48]", 'bounds = "0 48"', "bounds must be two numbers", 2),
+    ],
+)
+def test_bad_plan_costs_nothing(old, new, sentence, status, clinic, refused):
+    assert old in PLAN
+    (clinic / "clinic.toml").write_text(PLAN.replace(old, new))
+    before = sorted(p.name for p in clinic.iterdir())
+    assert sentence in refused("release", "--plan", "clinic.toml", status=status)
+    assert sorted(p.name for p in clinic.iterdir()) == before
+    assert na.Ledger("clinic.ledger").spent == 0

@@ -1,0 +1,78 @@
+"""The process: statuses, streams, what is imported, interrupts."""
+
+import os
+import subprocess
+import sys
+
+import noiseaware as na
+
+INFER = ("infer", "ill.json", "--prior", "beta(1, 1)", "--method", "naive", "--seed", "0")
+
+
+def process(*words: str, **options):
+    return subprocess.run([sys.executable, "-m", "noiseaware", *words], capture_output=True, text=True, **options)
+
+
+LOADED = """
+import sys
+sys.argv[1:] = {words}
+try:
+    import noiseaware.__main__
+except SystemExit as done:
+    assert done.code == 0, done.code
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def loaded(*words: str) -> set[str]:
+    """The modules that a command imports."""
+    code = LOADED.format(words=list(words))
+    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stderr.split())
+
+
+def test_help_does_not_import_jax():
+    heavy = {"jax", "numpy", "pandas", "xarray", "scipy", "matplotlib", "duckdb", "opendp"}
+    assert heavy.isdisjoint(loaded("infer", "--help"))
+
+
+def test_plain_infer_does_without_the_slow_packages():
+    heavy = {"pandas", "xarray", "matplotlib", "duckdb", "opendp", "arviz_stats", "scipy.stats", "jinja2"}
+    modules = loaded(*INFER)
+    assert "jax" in modules
+    assert heavy.isdisjoint(modules)
+
+
+def test_process_statuses_and_streams():
+    done = process("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"noiseaware {na.__version__}\n", "")
+    done = process("infer", "none.json", "--prior", "beta(1, 1)")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "noiseaware: release file must exist, got none.json.\n"
+    words = ["--family", "bernoulli", "--column", "ill", "--ledger", "clinic.ledger", "-o", "x.json"]
+    done = process("release", "clinic.csv", *words, "--epsilon", "3")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.count("\n") == 1
+
+
+def test_interrupt_is_quiet(monkeypatch, run):
+    def interrupted(path):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("noiseaware.artifact.load", interrupted)
+    done = run(*INFER)
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_help_teaches_by_example(run):
+    for words in (["demo"], ["release"], ["infer"], ["ledger", "create"], ["ledger", "show"]):
+        done = run(*words, "--help")
+        assert done.exit_code == 0
+        assert f"$ noiseaware {' '.join(words)}" in done.stdout
+    assert "noiseaware demo" in run().stdout
+
+
+def test_a_terminal_without_greek_letters_still_gets_the_numbers():
+    done = process(*INFER, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    assert "seed 0" in done.stdout

@@ -1,0 +1,157 @@
+"""`noiseaware release` and `ledger`: nothing is lost, half written or spent on a mistake."""
+
+import json
+
+import pytest
+
+import noiseaware as na
+
+RELEASE = ("release", "clinic.csv", "--family", "exponential", "--column", "hours", "--bounds", "0", "48")
+PAID = (*RELEASE, "--ledger", "clinic.ledger")
+
+
+def replaced(words: tuple, **changes) -> list[str]:
+    """A command with the values of some options changed."""
+    words = list(words)
+    for name, value in changes.items():
+        at = words.index(f"--{name}")
+        words[at + 1 : at + 2] = [value]
+    return words
+
+
+def test_release_then_infer(clinic, run):
+    done = run(*PAID, "--epsilon", "0.5", "-o", "wait.json")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[1] == "clinic.ledger: 1.5 left of ε = 2"
+    assert na.load("wait.json").n == 300
+    done = run("infer", "wait.json", "--prior", "gamma(8, 2)", "--method", "naive", "--seed", "0")
+    assert done.exit_code == 0, done.stderr
+    assert "95 % interval" in done.stdout
+    assert "Gamma(8, 2) · method naive · 4,000 draws · seed 0" in done.stdout
+
+
+def test_ledger_create_and_show(clinic, run):
+    done = run("ledger", "create", "new.ledger", "--rho", "1/3")
+    assert (done.exit_code, done.stdout) == (0, "new.ledger: 1/3 left of ρ = 1/3 (zCDP)\n")
+    run(*PAID, "--epsilon", "0.1", "-o", "wait.json")
+    shown = json.loads(run("ledger", "show", "clinic.ledger", "--json").stdout)
+    assert (shown["kind"], shown["total"], shown["spent"], shown["remaining"]) == ("epsilon", "2", "0.1", "1.9")
+    assert shown["entries"][0]["id"] == na.load("wait.json").origin.ledger_entry
+    told = run("ledger", "show", "clinic.ledger").stdout
+    assert "1.9 left of ε = 2" in told
+    assert "hours" in told
+
+
+def test_release_to_stdout_and_json(clinic, run):
+    done = run(*PAID, "--epsilon", "0.5", "-o", "-")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["schema_version"] == 1
+    done = run(*PAID, "--rho", "0.5", "-o", "x.json")
+    assert "rho cannot be charged" in done.stderr
+    done = run(*RELEASE, "--no-ledger", "--rho", "0.5", "-o", "x.json", "--json")
+    assert done.exit_code == 0
+    assert done.stdout == (clinic / "x.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "family"),
+    [
+        (("bernoulli", "--column", "ill"), na.family.Bernoulli("ill")),
+        (("binomial", "--column", "hours", "--trials", "12"), na.family.Binomial("hours", trials=12)),
+        (("categorical", "--column", "ward", "--levels", "a, b"), na.family.Categorical("ward", levels=["a", "b"])),
+        (("categorical", "--column", "hours", "--levels", "0,1,-2"), na.family.Categorical("hours", levels=[0, 1, -2])),
+        (("poisson", "--column", "hours", "--bounds", "0", "20"), na.family.Poisson("hours", (0, 20))),
+        (("geometric", "--column", "hours", "--bounds", "0", "20"), na.family.Geometric("hours", (0, 20))),
+        (
+            ("normal", "--column", "hours", "--bounds", "-5", "20", "--variance", "4", "--outside", "drop"),
+            na.family.Normal("hours", (-5, 20), variance=4.0, outside="drop"),
+        ),
+        (
+            ("gamma", "--column", "hours", "--bounds", "0", "20", "--shape", "2"),
+            na.family.Gamma("hours", (0, 20), shape=2.0),
+        ),
+    ],
+)  # fmt: skip
+def test_every_family_from_its_options(options, family, clinic, run):
+    done = run("release", "clinic.csv", "--family", *options, "--epsilon", "1", "--no-ledger", "-o", "x.json")
+    assert done.exit_code == 0, done.stderr
+    assert na.load("x.json").family == family
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (replaced((*PAID, "--epsilon", "0.5"), column="weight"), "weight"),
+        (("release", "days.parquet", *replaced(PAID, column="day")[2:], "--epsilon", "0.5"), "must hold numbers"),
+        (replaced((*PAID, "--epsilon", "0.5"), family="exponentail"), "family must be one of"),
+        ((*PAID, "--bounds", "48", "0", "--epsilon", "0.5"), "bounds must have low < high, got (48.0, 0.0)"),
+        ((*PAID, "--bounds", "0", "inf", "--epsilon", "0.5"), "bounds must be finite"),
+        ((*PAID, "--bounds", "0", "nan", "--epsilon", "0.5"), "bounds must be finite"),
+        ((*PAID, "--bounds", "0", "many", "--epsilon", "0.5"), "--bounds"),
+        ((*PAID, "--epsilon", "0"), "epsilon must be positive, got 0"),
+        ((*PAID, "--epsilon", "-1"), "epsilon must be positive, got -1"),
+        ((*PAID, "--epsilon", "nan"), "epsilon must be a positive number, got nan"),
+        ((*PAID, "--epsilon", "inf"), "epsilon must be a positive number, got inf"),
+        ((*PAID, "--rho", "0"), "rho must be positive, got 0"),
+        (PAID, "give exactly one of epsilon"),
+        ((*PAID, "--epsilon", "1", "--rho", "1"), "give exactly one of epsilon"),
+        ((*PAID, "--epsilon", "1", "--trials", "3"), "trials must not be given for a exponential release"),
+        ((*PAID, "--epsilon", "1", "--outside", "keep"), "outside must be 'clamp' or 'drop'"),
+        ((*PAID, "--epsilon", "1", "--neighbours", "friends"), "neighbours must be 'replace' or 'add_remove'"),
+        ((*RELEASE, "--epsilon", "1"), "--ledger must be given"),
+        ((*PAID, "--no-ledger", "--epsilon", "1"), "must not be given together"),
+        (replaced((*PAID, "--epsilon", "1"), ledger="none.ledger"), "ledger must exist"),
+        (replaced((*PAID, "--epsilon", "1"), ledger="clinic.csv"), "ledger must be a file made by"),
+        (("release", "none.csv", *PAID[2:], "--epsilon", "1"), "none.csv"),
+        (("release", "empty.csv", *PAID[2:], "--epsilon", "1"), "records, got 0"),
+        (("release", *PAID[2:], "--epsilon", "1"), "TABLE must be given"),
+        (("release", "clinic.csv", "--epsilon", "1", "--no-ledger"), "family must be one of"),
+        ((*PAID, "--epsilon", "1", "--colour", "red"), "No such option"),
+    ],
+)
+def test_bad_release_costs_nothing_and_writes_nothing(words, sentence, clinic, refused):
+    before = sorted(p.name for p in clinic.iterdir())
+    assert sentence in refused(*words, "-o", "x.json")
+    assert sorted(p.name for p in clinic.iterdir()) == before
+    assert na.Ledger("clinic.ledger").spent == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence"),
+    [
+        (("-o", "ill.json"), "exists already"),
+        (("-o", "none/x.json"), "output folder must exist"),
+        (("-o", "."), "output must be a file, got the folder"),
+        (("-o", ".", "--force"), "output must be a file, got the folder"),
+        (("-o", "clinic.csv", "--force"), "output must not be the table itself"),
+        (("-o", "clinic.ledger", "--force"), "output must not be the ledger itself"),
+        ((), "--output must be given"),
+    ],
+)
+def test_output_is_checked_before_the_ledger_is_charged(output, sentence, clinic, refused):
+    before = {p.name: p.read_bytes() for p in clinic.iterdir()}
+    assert sentence in refused(*PAID, "--epsilon", "0.5", *output)
+    assert {p.name: p.read_bytes() for p in clinic.iterdir()} == before
+
+
+def test_a_paid_release_is_not_lost_when_the_disk_fails(clinic, monkeypatch, run):
+    def full(self, path, *, force=False):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(na.Release, "save", full)
+    done = run(*PAID, "--epsilon", "0.5", "-o", "x.json")
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["origin"]["ledger_entry"] == na.Ledger("clinic.ledger").entries()[0].id
+    assert "is paid for but x.json was not written" in done.stderr
+
+
+def test_ledger_refusal_exits_3(clinic, refused):
+    assert "2" in refused(*PAID, "--epsilon", "2.1", "-o", "x.json", status=3)
+    assert na.Ledger("clinic.ledger").spent == 0
+    assert not (clinic / "x.json").exists()
+
+
+def test_force_overwrites(clinic, run):
+    done = run(*PAID, "--epsilon", "0.5", "-o", "ill.json", "--force")
+    assert done.exit_code == 0
+    assert na.load("ill.json").family.name == "exponential"

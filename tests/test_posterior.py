@@ -1,0 +1,204 @@
+"""infer and Posterior: what is checked, what is recorded, and what other tools can read."""
+
+import json
+import math
+import subprocess
+import sys
+import textwrap
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import noiseaware as na
+from noiseaware import posterior as posterior_module
+
+COUNT = na.Release(
+    family=na.family.Bernoulli("ill"), values=[231], n=1000, mechanism=na.mechanism.DiscreteLaplace(10.0)
+)
+CELLS = na.Release(
+    family=na.family.Categorical("ward", levels=["a", "b", "c"]),
+    values=[300, -5, 720],
+    n=1000,
+    mechanism=na.mechanism.DiscreteLaplace(20.0),
+)
+MEAN = na.Release(
+    family=na.family.Normal("bp", variance=25.0), values=[12050.0], n=100, mechanism=na.mechanism.Laplace(300.0)
+)
+UNIFORM = na.prior.Beta(1, 1)
+FLAT = na.prior.Dirichlet([1, 1, 1])
+
+
+@pytest.mark.parametrize(("release", "prior"), [(COUNT, UNIFORM), (CELLS, FLAT), (MEAN, na.prior.Normal(100, 400))])
+def test_naive_draws_follow_the_conjugate_posterior(release, prior, seed):
+    posterior = na.infer(release, prior, method="naive", num_draws=20_000, seed=seed)
+    for estimate, closed in zip(posterior.estimates(0.9), posterior.naive_estimates(0.9), strict=True):
+        tolerance = 5 * closed.sd / math.sqrt(20_000)
+        assert abs(estimate.mean - closed.mean) < tolerance
+        # A 5 % quantile of a normal has standard error 2.1 sd/√draws; a skewed one somewhat more.
+        assert abs(estimate.low - closed.low) < 3 * tolerance
+        assert abs(estimate.high - closed.high) < 3 * tolerance
+
+
+def test_closed_form_agrees_with_scipy():
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=10, seed=0)
+    counts = np.array([300, 0, 720]) * 1000 / 1020
+    for estimate, count in zip(posterior.naive_estimates(), counts, strict=True):
+        oracle = stats.beta(1 + count, 2 + 1000 - count)
+        assert estimate.mean == pytest.approx(oracle.mean())
+        assert estimate.sd == pytest.approx(oracle.std())
+        assert (estimate.low, estimate.high) == pytest.approx(oracle.interval(0.95))
+
+
+def test_exact_interval_is_wider_than_the_naive_one_and_says_exact(seed):
+    posterior = na.infer(COUNT, UNIFORM, seed=seed)
+    (own,), (naive,) = posterior.estimates(), posterior.naive_estimates()
+    assert (posterior.method, posterior.is_exact, posterior.explanation) == ("exact", True, None)
+    # Noise of scale 10 (variance 200) on a binomial of variance 178: √(1 + 200/178) = 1.46 times as wide.
+    assert 1.3 < own.width / naive.width < 1.65
+
+
+def test_same_seed_same_draws_and_a_fresh_one_is_recorded():
+    first = na.infer(COUNT, UNIFORM, method="naive", seed=3).draws["theta"]
+    again = na.infer(COUNT, UNIFORM, method="naive", seed=3).draws["theta"]
+    np.testing.assert_array_equal(first, again)
+    one, other = (na.infer(COUNT, UNIFORM, method="naive") for _ in range(2))
+    assert one.seed != other.seed
+    repeated = na.infer(COUNT, UNIFORM, method="naive", seed=one.seed)
+    np.testing.assert_array_equal(one.draws["theta"], repeated.draws["theta"])
+
+
+def test_float64_inside_and_the_users_setting_untouched():
+    assert not jax.config.jax_enable_x64
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=7, seed=0)
+    assert posterior.draws["theta"].dtype == np.float64
+    assert posterior.draws["theta"].shape == (7, 3)
+    assert np.abs(posterior.draws["theta"].sum(-1) - 1).max() < 1e-12  # float32 would be off by 1e-7
+    assert not jax.config.jax_enable_x64
+
+
+@pytest.mark.parametrize(
+    ("release", "prior", "options", "sentence"),
+    [
+        (COUNT, UNIFORM, {"method": "magic"}, "method must be one of auto, exact, naive, got 'magic'"),
+        (COUNT, na.prior.Gamma(1, 1), {}, "prior must be a Beta for the bernoulli family, got Gamma"),
+        (COUNT, "beta(1, 1)", {}, "prior must be a Beta for the bernoulli family, got str"),
+        (CELLS, na.prior.Dirichlet([1, 1]), {}, "prior must have 3 concentrations, one a level, got 2"),
+        (COUNT, UNIFORM, {"num_draws": 0}, "num_draws must be a whole number from 1 to 10000000, got 0"),
+        (COUNT, UNIFORM, {"num_draws": 10**12}, "num_draws must be a whole number"),
+        (COUNT, UNIFORM, {"num_draws": 2.5}, "num_draws must be a whole number"),
+        (COUNT, UNIFORM, {"num_draws": True}, "num_draws must be a whole number"),
+        (COUNT, UNIFORM, {"seed": -1}, "seed must be a whole number"),
+        (COUNT, UNIFORM, {"seed": 2**64}, "seed must be a whole number"),
+    ],
+)
+def test_refusals_are_one_sentence(release, prior, options, sentence):
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")) as refusal:
+        na.infer(release, prior, **options)
+    assert str(refusal.value).count("\n") == 0
+    assert str(refusal.value).endswith(".")
+
+
+def test_draws_that_are_not_finite_are_an_error(monkeypatch):
+    def broken(key, release, prior, num_draws):
+        return {"theta": jax.numpy.full(num_draws, jax.numpy.nan).at[0].set(0.5)}
+
+    monkeypatch.setitem(posterior_module._METHODS, "exact", posterior_module._Method(broken, lambda release: None))
+    with pytest.raises(RuntimeError, match="gave 9 draws of theta that are not finite"):
+        na.infer(COUNT, UNIFORM, num_draws=10, seed=0)
+
+
+def test_naive_is_approximate_unless_there_was_no_noise():
+    assert not na.infer(COUNT, UNIFORM, method="naive", num_draws=1, seed=0).is_exact
+    plain = na.Release(family=na.family.Bernoulli(), values=[231], n=1000, mechanism=na.mechanism.Identity())
+    assert na.infer(plain, UNIFORM, method="naive", num_draws=1, seed=0).is_exact
+    cut = na.Release(family=na.family.Poisson(bounds=(0, 3)), values=[900], n=1000, mechanism=na.mechanism.Identity())
+    assert not na.infer(cut, na.prior.Gamma(1, 1), method="naive", num_draws=1, seed=0).is_exact
+
+
+def test_summary_has_arvizs_names_and_independent_draws_show_as_such(seed):
+    table = na.infer(CELLS, FLAT, method="naive", seed=seed).summary()
+    assert list(table.index) == ["theta[a]", "theta[b]", "theta[c]"]
+    assert list(table.columns) == [
+        "mean", "sd", "eti95_lb", "eti95_ub", "mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat",
+    ]  # fmt: skip
+    # For 4000 independent draws the ESS estimates scatter by a tenth or so, and R-hat by a few thousandths.
+    assert (abs(table["r_hat"] - 1) < 0.01).all()
+    assert table[["ess_bulk", "ess_tail"]].map(lambda ess: 3000 < ess < 5000).all(axis=None)
+    np.testing.assert_allclose(table["mcse_mean"], table["sd"] / math.sqrt(4000), rtol=0.15)
+
+
+def test_summary_of_few_draws_says_that_diagnostics_are_unknown():
+    table = na.infer(COUNT, UNIFORM, method="naive", num_draws=1, seed=0).summary()
+    assert table[["sd", "ess_bulk", "r_hat"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(("num_draws", "chains"), [(4000, 4), (9, 3), (10, 2), (7, 1)])
+def test_to_arviz_keeps_every_draw_in_order(num_draws, chains):
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=num_draws, seed=0)
+    theta = posterior.to_arviz()["posterior"]["theta"]
+    assert theta.dims == ("chain", "draw", "level")
+    assert theta.sizes["chain"] == chains
+    assert list(theta["level"].values) == ["a", "b", "c"]
+    np.testing.assert_array_equal(theta.values.reshape(num_draws, 3), posterior.draws["theta"])
+
+
+def test_saved_draws_come_back(tmp_path):
+    import xarray as xr
+
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=100, seed=5)
+    path = tmp_path / "posterior.nc"
+    posterior.save(path)
+    with xr.open_datatree(path, engine="h5netcdf") as tree:
+        np.testing.assert_array_equal(tree["posterior"]["theta"].values.reshape(100, 3), posterior.draws["theta"])
+        np.testing.assert_array_equal(tree["observed_data"]["y"].values, [300, -5, 720])
+        attributes = tree["posterior"].attrs
+        assert (attributes["method"], attributes["seed"], attributes["is_exact"]) == ("naive", 5, 0)
+        assert json.loads(attributes["release"])["n"] == 1000
+    with pytest.raises(ValueError, match="exists already"):
+        posterior.save(path)
+    posterior.save(path, force=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["posterior.nc"]
+
+
+def test_truth_by_value_or_by_name():
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=10, seed=0)
+    assert posterior.truths({"theta": [0.3, 0.0, 0.7]}) == {"theta[a]": 0.3, "theta[b]": 0.0, "theta[c]": 0.7}
+    with pytest.raises(ValueError, match="truth must be 3 finite numbers"):
+        posterior.truths(0.3)
+    with pytest.raises(ValueError, match="truth must name parameters"):
+        posterior.truths({"rate": 0.3})
+
+
+READ = """
+    import sys, warnings
+    warnings.simplefilter("ignore")
+    import arviz as az
+    data = az.from_netcdf(sys.argv[1])
+    theta = data["posterior"]["theta"]
+    assert theta.dims == ("chain", "draw", "level"), theta.dims
+    assert theta.shape == (4, 1000, 3), theta.shape
+    assert list(data["posterior"]["level"].values) == ["a", "b", "c"]
+    table = az.summary(data)
+    assert list(table.index) == ["theta[a]", "theta[b]", "theta[c]"], table
+    print(az.__version__, repr(float(theta.sum())))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wanted", ["arviz==0.23.*", "arviz>=1"])
+def test_arviz_reads_the_file(tmp_path, wanted):
+    if wanted == "arviz>=1" and sys.version_info < (3, 12):
+        pytest.skip("ArviZ 1 needs Python 3.12")
+    posterior = na.infer(CELLS, FLAT, method="naive", seed=0)
+    posterior.save(tmp_path / "posterior.nc")
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", python.parents[1]], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", wanted, "h5netcdf", "h5py"], check=True)
+    read = [python, "-c", textwrap.dedent(READ), tmp_path / "posterior.nc"]
+    done = subprocess.run(read, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    version, total = done.stdout.split()
+    assert version.startswith("0.23" if "==" in wanted else "1.")
+    assert float(total) == pytest.approx(posterior.draws["theta"].sum())

@@ -1,0 +1,160 @@
+"""The page and its figure: complete, deterministic, and safe whatever a release file holds."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import noiseaware as na
+from noiseaware.artifact import Origin
+from noiseaware.plot import _formula, _kernel, _window
+from noiseaware.privacy import promised
+
+HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)> $\\frac{1}$ {{ 7*7 }} \u202e\x1b[31m'
+
+
+def _release(column="infected", values=(-7,), **origin):
+    return na.Release(
+        family=na.family.Bernoulli(column),
+        values=list(values),
+        n=1000,
+        mechanism=na.mechanism.DiscreteLaplace(10.0),
+        guarantee=promised(epsilon="0.1"),
+        origin=Origin(**origin),
+    )
+
+
+def _page(release, prior, tmp_path, **options) -> str:
+    na.infer(release, prior, method="naive", seed=1).report(tmp_path / "page.html", **options)
+    return (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+class _Tags(HTMLParser):
+    """Every tag with its attributes, and whether all of them are closed."""
+
+    VOID = frozenset({"meta", "br", "img", "link", "input", "path", "use"})
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_page_says_what_was_released_and_what_follows(tmp_path):
+    release = _release(ledger_entry="entry-17", tool="noiseaware", version="0.1", created="2024-01-01T00:00:00+00:00")
+    page = _page(release, na.prior.Beta(0.5, 50), tmp_path, truth=0.008)
+    for text in (
+        "Given this release and the prior Beta(0.5, 50), the probability of success lies between",
+        "infected", "1,000, yes or no (Bernoulli)", "sum = −7", "discrete Laplace, scale 10",
+        "ε = 0.1, pure differential privacy, when one record is replaced by another", "entry-17",
+        "is one that no table has", "Approximate: It takes the released value for the true one",
+        "seed 1", "4,000 draws", "theta = 0.008", "Bernstein and D. Sheldon", f"noiseaware {na.__version__}",
+    ):  # fmt: skip
+        assert text in page, text
+    tags = _Tags(page)
+    assert tags.open == []
+    (figure,) = [attributes for tag, attributes in tags.tags if tag == "figure"]
+    assert figure["role"] == "img"
+    assert "naive posterior between" in figure["aria-label"]
+
+
+def test_page_needs_nothing_but_itself(tmp_path):
+    page = _page(_release(), na.prior.Beta(0.5, 50), tmp_path)
+    assert not re.search(r"https?:|//\w|@import|url\((?!#)", page)
+    for tag, attributes in _Tags(page).tags:
+        assert tag not in ("script", "link", "img", "iframe", "object", "base", "foreignobject")
+        assert not {"src", "srcset", "data", "onload", "onclick", "onerror"} & set(attributes)
+        assert all(attributes[name].startswith("#") for name in ("href", "xlink:href") if name in attributes)
+
+
+def test_markup_in_a_release_is_only_text(tmp_path):
+    levels = ["a", HOSTILE, "</svg></style><b>"]
+    release = na.Release(
+        family=na.family.Categorical(HOSTILE, levels=levels),
+        values=[300, -5, 720],
+        n=1000,
+        mechanism=na.mechanism.DiscreteLaplace(20.0),
+        origin=Origin(tool=HOSTILE, version=HOSTILE, created=HOSTILE, ledger_entry=HOSTILE),
+    )
+    page = _page(release, na.prior.Dirichlet([1, 1, 1]), tmp_path)
+    tags = _Tags(page)
+    assert tags.open == []
+    assert not {"script", "img", "b"} & {tag for tag, _ in tags.tags}
+    assert not any(name.startswith("on") for _, attributes in tags.tags for name in attributes)
+    assert "{{ 7*7 }}" in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+def test_same_posterior_same_bytes(tmp_path):
+    first = _page(_release(), na.prior.Beta(0.5, 50), tmp_path)
+    assert _page(_release(), na.prior.Beta(0.5, 50), tmp_path, force=True) == first
+
+
+def test_page_is_not_overwritten_unless_forced(tmp_path):
+    _page(_release(), na.prior.Beta(0.5, 50), tmp_path)
+    with pytest.raises(ValueError, match="exists already"):
+        _page(_release(), na.prior.Beta(0.5, 50), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+@pytest.mark.parametrize(
+    ("family", "values", "prior", "parameter"),
+    [
+        (na.family.Bernoulli("x"), [231], na.prior.Beta(1, 1), "theta: the probability of success"),
+        (na.family.Exponential("x", (0, 48)), [5900.0], na.prior.Gamma(8, 2), "theta: the rate, one over the mean"),
+        (na.family.Normal("x", variance=25.0), [120.0], na.prior.Normal(0, 4), "mean"),
+        (na.family.Gamma("x", shape=2.0), [5900.0], na.prior.Gamma(8, 2), "rate: the rate, shape over mean"),
+    ],
+)
+def test_figure_labels_its_axis_and_covers_the_draws(family, values, prior, parameter):
+    release = na.Release(family=family, values=values, n=1000, mechanism=na.mechanism.Laplace(10.0))
+    posterior = na.infer(release, prior, method="naive", seed=1)
+    (axes,) = posterior.plot(truth=None).axes
+    assert axes.get_xlabel() == parameter
+    (draws,) = posterior.marginals().values()
+    low, high = axes.get_xlim()
+    assert np.mean((draws > low) & (draws < high)) > 0.99
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+@pytest.mark.parametrize(
+    ("marginal", "draw"),
+    [
+        (na.prior.Beta(2.0, 500.0), lambda rng: rng.beta(2, 500, 40_000)),
+        (na.prior.Gamma(3.0, 2.0), lambda rng: rng.gamma(3, 1 / 2, 40_000)),
+        (na.prior.Normal(5.0, 0.25), lambda rng: rng.normal(5, 0.5, 40_000)),
+    ],
+)
+def test_kernel_estimate_meets_the_formula(marginal, draw, is_log, seed, x64):
+    if is_log and isinstance(marginal, na.prior.Normal):
+        is_log = False
+    draws = draw(np.random.default_rng(seed))
+    low, high = _window(draws, marginal, None, is_log=is_log)
+    x = np.geomspace(low, high, 400) if is_log else np.linspace(low, high, 400)
+    formula, kernel = (f(marginal, *a, x, is_log=is_log) for f, a in ((_formula, ()), (_kernel, (draws,))))
+    # Silverman's bandwidth at 40 000 draws smooths and scatters by some percent of the peak.
+    assert np.abs(formula - kernel).max() < 0.08 * formula.max()
+    measure = np.log(x) if is_log else x
+    assert np.trapezoid(formula, measure) == pytest.approx(0.99, abs=0.02)
+
+
+def test_rare_events_are_shown_on_a_logarithmic_axis():
+    posterior = na.infer(_release(), na.prior.Beta(0.5, 50), method="naive", seed=1)
+    (axes,) = posterior.plot(truth=0.008).axes
+    assert axes.get_xscale() == "log"
+    assert axes.get_xlim()[0] < 0.008 < axes.get_xlim()[1]
