@@ -97,6 +97,8 @@ class AbstractScalarFamily(AbstractFamily):
     column: eqx.AbstractVar[str | None]
     bounds: eqx.AbstractVar[Bounds | None]
     outside: eqx.AbstractVar[Outside]
+    ceiling: eqx.AbstractClassVar[float]
+    """The natural parameters are all that lie below this."""
 
     @property
     def columns(self) -> tuple[str, ...]:

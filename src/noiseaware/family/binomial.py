@@ -8,7 +8,6 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.nn import softplus
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key, Num
 from jaxtyping import ArrayLike as Numeric
@@ -23,6 +22,7 @@ class AbstractSuccesses(AbstractScalarFamily):
     trials: eqx.AbstractVar[int]
     conjugate: ClassVar[type] = Beta
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    ceiling: ClassVar[float] = float("inf")
     is_integer: ClassVar[bool] = True
 
     @property
@@ -41,7 +41,7 @@ class AbstractSuccesses(AbstractScalarFamily):
         return (jnp.log(theta) - jnp.log1p(-theta))[None]
 
     def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
-        return self.trials * softplus(eta[0])
+        return self.trials * jnp.logaddexp(eta[0], jnp.zeros_like(eta[0]))
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return jax.random.binomial(key, float(self.trials), theta, (n,))

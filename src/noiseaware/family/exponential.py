@@ -25,6 +25,7 @@ class Exponential(AbstractUnboundedFamily):
     name: ClassVar[str] = "exponential"
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    ceiling: ClassVar[float] = 0.0
     is_integer: ClassVar[bool] = False
     support: ClassVar[Bounds] = (0.0, float("inf"))
 

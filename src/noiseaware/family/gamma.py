@@ -34,6 +34,7 @@ class Gamma(AbstractUnboundedFamily):
     name: ClassVar[str] = "gamma"
     conjugate: ClassVar[type] = GammaPrior
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
+    ceiling: ClassVar[float] = 0.0
     is_integer: ClassVar[bool] = False
     support: ClassVar[Bounds] = (0.0, float("inf"))
 

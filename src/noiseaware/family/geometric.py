@@ -25,6 +25,7 @@ class Geometric(AbstractUnboundedFamily):
     name: ClassVar[str] = "geometric"
     conjugate: ClassVar[type] = Beta
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    ceiling: ClassVar[float] = 0.0
     is_integer: ClassVar[bool] = True
     support: ClassVar[Bounds] = (0.0, float("inf"))
 

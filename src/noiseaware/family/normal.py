@@ -33,6 +33,7 @@ class Normal(AbstractUnboundedFamily):
     name: ClassVar[str] = "normal"
     conjugate: ClassVar[type] = NormalPrior
     parameters: ClassVar[tuple[str, ...]] = ("mean",)
+    ceiling: ClassVar[float] = float("inf")
     is_integer: ClassVar[bool] = False
     support: ClassVar[Bounds] = (-float("inf"), float("inf"))
 

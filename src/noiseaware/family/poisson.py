@@ -26,6 +26,7 @@ class Poisson(AbstractUnboundedFamily):
     name: ClassVar[str] = "poisson"
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    ceiling: ClassVar[float] = float("inf")
     is_integer: ClassVar[bool] = True
     support: ClassVar[Bounds] = (0.0, float("inf"))
 

@@ -1,16 +1,9 @@
 """Clamped or dropped records: log p(y | θ) of their noisy sum, without the central limit theorem.
 
 A record as it is summed is a law with an atom at each bound (clamp) or at 0 (drop) and the family's own density in
-between. With its log moment generating function k(z) and noise of log mgf κ(z), and any c where both exist,
-
-    p(y | θ) = (1/2π) ∫ exp(n k(c + it) + κ(c + it) − (c + it) y) dt
-
-Taken through the saddlepoint n k'(c) = y the integrand falls like a normal density in t√(n Var), so 65 points of the
-trapezoid rule give full accuracy however far y is in the tail. Laplace noise has poles at z = ±1/b; a contour that
-passes one of them adds its residue, e^{∓y/b + n k(±1/b)} / 2b, which is the exact answer when y is out of reach.
-
-With few records between the bounds the integrand does not die out: there the record is put on a lattice (each
-mass shared by its two neighbours, which keeps the mean), tilted by e^{cx}, and convolved n times by the FFT.
+between, held as nodes and masses. Its noisy sum is integrated along a contour (see _contour). With few records between
+the bounds that integrand does not die out: there the record is put on a lattice (each mass shared by its two
+neighbours, which keeps the mean), tilted by e^{cx}, and convolved n times by the FFT.
 """
 
 from typing import NamedTuple
@@ -22,11 +15,11 @@ from jaxtyping import Array, Float
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family import AbstractUnboundedFamily
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.sampler import _contour
 
 _NODES = 96  # Gauss–Legendre nodes for the density of one record
-_WHOLE_NODES = 512  # at most, for a count; wider ranges are taken in strides
-_STEP, _CONTOUR = 0.25, 65  # trapezoid rule on the contour, in standard deviations
+_WHOLE_NODES = 4096  # at most, for a count; wider ranges are taken in strides
 _LATTICE, _CELLS = 4096, 2048
 # Expected records strictly between the bounds above which the contour integral is used: |φ|^30 is below 1e−13 there.
 _INNER = 30.0
@@ -46,12 +39,24 @@ class Record(NamedTuple):
         mean = (weight * self.x).sum()
         return k, mean, (weight * (self.x - mean) ** 2).sum()
 
+    def turned(self, c: Float[Array, ""], t: Float[Array, " m"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        k, mean, _ = self.tilted(c)
+        weight = jnp.exp(self.log_mass + c * self.x - k)
+        angle = t[:, None] * (self.x - mean)
+        real, imaginary = (weight * jnp.cos(angle)).sum(-1), (weight * jnp.sin(angle)).sum(-1)
+        return 0.5 * jnp.log(real**2 + imaginary**2), jnp.arctan2(imaginary, real)
+
+    def reach(self) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+        return self.x.min(), self.x.max(), jnp.full_like(self.x[0], jnp.inf)
+
 
 def record(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> Record:
     """The law of one clamped or dropped record at θ."""
     inner_x, inner_mass = _inner(family, theta)
     atom_x, atom_mass = _atoms(family, theta)
-    return Record(jnp.concatenate([inner_x, atom_x]), jnp.concatenate([inner_mass, atom_mass]))
+    log_mass = jnp.concatenate([inner_mass, atom_mass])
+    # exactly 1 in total, so that round-off is not raised to the n-th power
+    return Record(jnp.concatenate([inner_x, atom_x]), log_mass - jax.nn.logsumexp(log_mass))
 
 
 def _atoms(
@@ -90,8 +95,10 @@ def _inner(
         count = int(min(high - low + 1, _WHOLE_NODES))
         stride = jnp.maximum(jnp.ceil((stop - start + 1) / max(count, 1)), 1.0)
         x = start + stride * jnp.arange(0.0, count) + 0.5 * (stride - 1)
-        log_mass = family.log_density(x, theta) + jnp.log(stride)
-        return x, jnp.where(x <= high, log_mass, -jnp.inf)
+        log_mass = jnp.where(x <= high, family.log_density(x, theta) + jnp.log(stride), -jnp.inf)
+        # within a stride the mass leans to one side: its centroid is off the middle by slope · (stride² − 1)/12
+        slope = family.log_density(x + 0.5, theta) - family.log_density(x - 0.5, theta)
+        return jnp.where(stride > 1, x + slope * (stride**2 - 1) / 12, x), log_mass
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     u, du = jnp.asarray(0.5 * (nodes + 1)), jnp.asarray(0.5 * weights)
     power = max(1.0, 2.0 / family.head)  # x = start + width·u^power turns x^{head−1} dx into a smooth integrand
@@ -101,141 +108,25 @@ def _inner(
     return x, family.log_density(x, theta) + log_dx
 
 
-def _saddle(
-    law: Record, y: Float[Array, ""], n: Numeric, low: Float[Array, ""], high: Float[Array, ""], slope
-) -> Float[Array, ""]:
-    """The c in [low, high] nearest to n k'(c) + slope(c) = y, by Newton steps inside a shrinking bracket."""
-
-    def step(_, state):
-        c, low, high = state
-        _, mean, variance = law.tilted(c)
-        value, derivative = slope(c)
-        gap = n * mean + value - y
-        low, high = jnp.where(gap < 0, c, low), jnp.where(gap < 0, high, c)
-        newton = c - gap / jnp.maximum(n * variance + derivative, 1e-300)
-        return jnp.where((newton > low) & (newton < high), newton, 0.5 * (low + high)), low, high
-
-    start = jnp.clip(jnp.zeros_like(low), low, high)
-    return jax.lax.fori_loop(0, 24, step, (start, low, high))[0]
-
-
-def _is_laplace(mechanism: AbstractMechanism) -> bool:
-    return isinstance(mechanism, Laplace | DiscreteLaplace)
-
-
 def approximate(
-    family: AbstractUnboundedFamily,
-    mechanism: AbstractMechanism,
-    y: Float[Array, ""],
-    n: Numeric,
-    theta: Float[Array, ""],
+    family: AbstractUnboundedFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, theta: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The saddlepoint approximation of log p(y | θ): finite everywhere, good enough to see where the mass is."""
-    law = record(family, theta)
-    scale = mechanism.spread
-    if _is_laplace(mechanism):
-        edge = (1 - 1e-9) / scale
-
-        def slope(c):
-            square = (scale * c) ** 2
-            return 2 * scale**2 * c / (1 - square), 2 * scale**2 * (1 + square) / (1 - square) ** 2
-
-        c = _saddle(law, y, n, -jnp.asarray(edge), jnp.asarray(edge), slope)
-        noise = -jnp.log1p(-((scale * c) ** 2))
-    else:
-
-        def slope(c):
-            return scale**2 * c, jnp.asarray(scale**2)
-
-        c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), slope)
-        noise = 0.5 * (scale * c) ** 2
-    k, _, variance = law.tilted(c)
-    return n * k + noise - c * y - 0.5 * jnp.log(2 * jnp.pi * (n * variance + slope(c)[1]))
-
-
-def _gaussian_bracket(
-    law: Record, scale: Numeric, y: Float[Array, ""], n: Numeric
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """n k'(c) lies between n·min x and n·max x, so c = (y − n k'(c))/σ² does too."""
-    return (y - n * law.x.max()) / scale**2, (y - n * law.x.min()) / scale**2
+    """The saddlepoint approximation of log p(y | θ)."""
+    return _contour.approximate(record(family, theta), mechanism, y, n)
 
 
 def log_likelihood(
-    family: AbstractUnboundedFamily,
-    mechanism: AbstractMechanism,
-    y: Float[Array, ""],
-    n: Numeric,
-    theta: Float[Array, ""],
+    family: AbstractUnboundedFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, theta: Float[Array, ""]
 ) -> Float[Array, ""]:
     """log p(y | θ)."""
     law = record(family, theta)
-    scale = mechanism.spread
-    if _is_laplace(mechanism):
-        _, _, variance = law.tilted(jnp.zeros_like(y))
-        edge = 1 / scale + 8 / jnp.sqrt(n * variance + 1e-300)
-        c = _saddle(law, y, n, -edge, edge, lambda c: (0.0, 0.0))
-        contour = _laplace_contour(law, scale, y, n, c)
-        tilt = jnp.clip(c, -1 / scale, 1 / scale)
-    else:
-        c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), lambda c: (scale**2 * c, scale**2))
-        contour = _gaussian_contour(law, scale, y, n, c)
-        tilt = c
-    lattice, covers = _lattice(family, mechanism, y, n, theta, law, tilt)
-    log_weight = law.log_mass + tilt * law.x
+    point = _contour.evaluate(law, mechanism, y, n)
+    lattice, covers = _lattice(family, mechanism, y, n, theta, law, point.tilt)
+    log_weight = law.log_mass + point.tilt * law.x
     inner = n * jnp.exp(jax.nn.logsumexp(log_weight[:-2]) - jax.nn.logsumexp(log_weight))
-    return jnp.where((inner > _INNER) & ~covers, contour, lattice)
-
-
-def _contour(
-    law: Record, y: Float[Array, ""], n: Numeric, c: Float[Array, ""], t: Float[Array, " m"]
-) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """log modulus and angle of exp(n k(z) − z y) at z = c + it, centred so that large n loses nothing to cancellation."""
-    k, mean, _ = law.tilted(c)
-    weight = jnp.exp(law.log_mass + c * law.x - k)
-    angle = t[:, None] * (law.x - mean)
-    real, imaginary = (weight * jnp.cos(angle)).sum(-1), (weight * jnp.sin(angle)).sum(-1)
-    log_modulus = n * (k + 0.5 * jnp.log(real**2 + imaginary**2)) - c * y
-    return log_modulus, n * jnp.arctan2(imaginary, real) - t * (y - n * mean)
-
-
-def _trapezoid(
-    log_modulus: Float[Array, " m"], angle: Float[Array, " m"], t: Float[Array, " m"], top: Float[Array, ""]
-) -> Float[Array, ""]:
-    """e^{−top} (1/2π) ∫ f(t) dt of a function with f(−t) = conj f(t), from its values at t = 0, h, 2h, …"""
-    values = jnp.exp(log_modulus - top) * jnp.cos(angle)
-    return t[1] / jnp.pi * (values.sum() - 0.5 * values[0])
-
-
-def _gaussian_contour(
-    law: Record, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]
-) -> Float[Array, ""]:
-    """Normal noise multiplies the integrand by e^{σ²z²/2}."""
-    _, _, variance = law.tilted(c)
-    t = _STEP / jnp.sqrt(n * variance + scale**2) * jnp.arange(0.0, _CONTOUR)
-    log_modulus, angle = _contour(law, y, n, c, t)
-    log_modulus = log_modulus + 0.5 * scale**2 * (c**2 - t**2)
-    top = log_modulus[0]
-    return jnp.log(_trapezoid(log_modulus, angle + scale**2 * c * t, t, top)) + top
-
-
-def _laplace_contour(
-    law: Record, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]
-) -> Float[Array, ""]:
-    """Laplace noise divides it by 1 − b²z². The line is kept a standard deviation off the poles ±1/b."""
-    _, _, variance = law.tilted(c)
-    width = 1 / jnp.sqrt(n * variance + 1e-300)
-    passes = jnp.abs(c) > 1 / scale - width
-    side = jnp.where(c >= 0, 1.0, -1.0)
-    c = jnp.where(passes, side * jnp.maximum(jnp.abs(c), 1 / scale + width), c)
-    t = _STEP * width * jnp.arange(0.0, _CONTOUR)
-    log_modulus, angle = _contour(law, y, n, c, t)
-    real, imaginary = 1 - scale**2 * (c**2 - t**2), -2 * scale**2 * c * t
-    log_modulus = log_modulus - 0.5 * jnp.log(real**2 + imaginary**2)
-    angle = angle - jnp.arctan2(imaginary, real)
-    residue = n * law.tilted(side / scale)[0] - side * y / scale - jnp.log(2 * scale)
-    top = jnp.where(passes, jnp.maximum(log_modulus[0], residue), log_modulus[0])
-    passed = jnp.where(passes, jnp.exp(residue - top), 0.0)
-    return jnp.log(_trapezoid(log_modulus, angle, t, top) + passed) + top
+    low, high = _bounds(family)
+    smooth = (inner > _INNER) | (family.is_integer and high - low <= 1)
+    return jnp.where(smooth & ~covers, point.log_density, lattice)
 
 
 # ---- few records between the bounds: the lattice -------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Exact draws from p(θ | release): no central limit theorem, no burn-in, independent draws.
 
-    unaltered records     s from p(s | y), then θ | s by conjugacy                      (_latent_sum)
-    clamped or dropped    p(y | θ) by contour or lattice, then the inverse CDF of θ     (_altered_posterior)
-    categorical           counts by forward–backward, then θ | counts by conjugacy      (_counts)
-    no noise              θ | s, plain conjugacy
+    one parameter    p(y | θ) by summing over the unseen sum (_latent_sum) or, for clamped or dropped records, by
+                     contour or lattice (_altered_sum); then the inverse CDF of θ (_parameter)
+    categorical      counts by forward–backward, then θ | counts by conjugacy (_counts)
+    no noise         θ | s, plain conjugacy
 
 Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number of draws in use would show.
 """
@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractScalarFamily, AbstractUnboundedFamily, Categorical
+from noiseaware.family import AbstractScalarFamily, Categorical
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Laplace
 from noiseaware.prior import AbstractPrior
-from noiseaware.sampler import _altered_posterior, _counts, _latent_sum
+from noiseaware.sampler import _counts, _parameter
 
 # A continuous statistic under discrete noise is treated as under the continuous law. Their densities differ by
 # about (grid/scale)²/24 in relative terms, which is below 1e−4 from here on.
@@ -33,7 +33,7 @@ def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws
 def explanation(release: Release) -> str | None:
     """None when the draws are exact, else one sentence that says what is neglected."""
     family, mechanism = release.family, release.mechanism
-    if isinstance(mechanism, Identity) and _is_altered(family):
+    if isinstance(mechanism, Identity) and _parameter.is_altered(family):
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
     if mechanism.is_discrete and not family.is_integer and mechanism.spread < _FINE:
         return "The noise is coarse for a continuous statistic, and is taken as continuous."
@@ -69,10 +69,9 @@ def batch(
             return _counts.draws(key, prior, mechanism, y, count, num_draws=num_draws, shape=shape)
 
         return jax.vmap(one)(keys, y)
-    engine = _altered_posterior if _is_altered(family) else _latent_sum
 
     def one_sum(key, y):
-        return engine.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
+        return _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
 
     return jax.vmap(one_sum)(keys, y)
 
@@ -85,12 +84,7 @@ def log_likelihood(
     if isinstance(family, Categorical):
         shape = _counts.shape_for(prior, mechanism, y, count)
         return jax.vmap(lambda y, t: _counts.log_likelihood(mechanism, y, count, t, shape=shape))(y, theta)
-    engine = _altered_posterior if _is_altered(family) else _latent_sum
-    return jax.vmap(lambda y, t: engine.log_likelihood(family, prior, mechanism, y[0], count, t))(y, theta)
-
-
-def _is_altered(family) -> bool:
-    return isinstance(family, AbstractUnboundedFamily) and family.is_altered
+    return jax.vmap(lambda y, t: _parameter.log_likelihood(family, mechanism, y[0], count, t))(y, theta)
 
 
 def _noiseless(keys, family: AbstractScalarFamily, prior, y: Float[Array, "b k"], n: int, num_draws: int) -> Array:

@@ -1,0 +1,126 @@
+"""One parameter: its posterior as a law on a line.
+
+    p(θ | y) ∝ p(θ) p(y | θ)
+
+The log likelihood comes from _latent_sum (records as they are) or _altered_sum (clamped or dropped). In the prior's
+real coordinate the line is narrowed to where the mass is, the log posterior evaluated at 128 nodes there, placed by
+mass and curvature, interpolated by cubics, and θ drawn by the inverse CDF. Records that are dropped make E t(x) rise and fall with θ, so
+the line is searched in pieces on which it is monotone.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+from jaxtyping import ArrayLike as Numeric
+
+from noiseaware.family import AbstractScalarFamily, AbstractUnboundedFamily
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.prior import AbstractScalarPrior
+from noiseaware.sampler import _altered_sum, _latent_sum, _line
+
+_NODES, _NARROW, _SPREAD = 128, 6, 3
+_FINER = 16  # interpolated points from one node to the next
+_SEARCH = 400  # points for the turning points of E t(x)
+
+
+def is_altered(family) -> bool:
+    """Whether bounds clamp or drop some of the family's records."""
+    return isinstance(family, AbstractUnboundedFamily) and family.is_altered
+
+
+def _likelihoods(family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric):
+    """log p(y | θ) for a vector of θ: one that shows where the mass is, and the exact one."""
+    if isinstance(family, AbstractUnboundedFamily) and family.is_altered:
+        rough = jax.vmap(functools.partial(_altered_sum.approximate, family, mechanism, y, n))
+        return rough, jax.vmap(functools.partial(_altered_sum.log_likelihood, family, mechanism, y, n))
+    exact = _latent_sum.likelihood(family, mechanism, y, n)
+    return exact, exact
+
+
+def _theta_nodes(
+    family: AbstractScalarFamily,
+    prior: AbstractScalarPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, ""],
+    n: Numeric,
+) -> tuple[Float[Array, "pieces m"], Float[Array, "pieces m"]]:
+    """Nodes in the prior's real coordinate and the log posterior density there, up to a constant."""
+    rough, exact = _likelihoods(family, mechanism, y, n)
+
+    def log_posterior(likelihood, v: Float[Array, " m"]) -> Float[Array, " m"]:
+        return prior.log_density_real(v) + likelihood(prior.from_real(v))
+
+    def piece(edges: Float[Array, "2"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+        def place(stage, state):
+            """First narrow the window, then spread the nodes in it by mass and curvature."""
+            v, log_density = state
+            narrower = jnp.linspace(*_line.held_window(v, log_density), _NODES)
+            v = jnp.where(stage < _NARROW, narrower, _line.redistribute(v, log_density))
+            return v, log_posterior(rough, v)
+
+        even = jnp.linspace(edges[0], edges[1], _NODES)
+        # flat at first, which holds the whole window: the loop's body is then the only place to compile
+        v, log_density = jax.lax.fori_loop(0, _NARROW + _SPREAD, place, (even, jnp.zeros_like(even)))
+        return v, log_density if exact is rough else log_posterior(exact, v)
+
+    return jax.lax.map(piece, _pieces(family, prior, y / n))
+
+
+def _pieces(
+    family: AbstractScalarFamily, prior: AbstractScalarPrior, average: Float[Array, ""]
+) -> Float[Array, "pieces 2"]:
+    """Where the coordinate may lie, cut where E t(x) turns."""
+    low, high = _range(family, prior, average)
+    if not is_altered(family) or family.outside == "clamp":
+        return jnp.stack([low, high])[None]
+    v = jnp.linspace(low, high, _SEARCH)
+    mean = jax.vmap(lambda t: _altered_sum.record(family, t).tilted(jnp.zeros(()))[1])(prior.from_real(v))
+    turns = jnp.sort(jnp.stack([v[jnp.nanargmin(mean)], v[jnp.nanargmax(mean)]]))
+    edges = jnp.stack([low, *turns, high])
+    return jnp.stack([edges[:-1], edges[1:]], axis=1)
+
+
+def _range(
+    family: AbstractScalarFamily, prior: AbstractScalarPrior, average: Float[Array, ""]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """All that a float can hold of (0, ∞) or (0, 1); for a mean, the reach of the prior, the bounds and the data."""
+    if family.possible(1.0)[0] == 0:
+        positive = prior.from_real(jnp.full_like(average, 800.0)) > 1
+        return jnp.full_like(average, -690.0), jnp.where(positive, 690.0, 36.0)
+    reach = 40 * jnp.sqrt(prior.variance)  # type: ignore[attr-defined]
+    centre = prior.mean  # type: ignore[attr-defined]
+    low, high = family.bounds or (0.0, 0.0)
+    marks = jnp.stack([average, *(jnp.full_like(average, m) for m in (2 * low - high, 2 * high - low))])
+    marks = marks if family.bounds else marks[:1]
+    return jnp.minimum(marks.min(), centre) - reach, jnp.maximum(marks.max(), centre) + reach
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws",))
+def draws(
+    key: Key[Array, ""],
+    family: AbstractScalarFamily,
+    prior: AbstractScalarPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, ""],
+    n: Numeric,
+    *,
+    num_draws: int,
+) -> Float[Array, " num_draws"]:
+    """θ by the inverse CDF of p(θ | y)."""
+    v, log_density = _theta_nodes(family, prior, mechanism, y, n)
+    v, log_density = jax.vmap(lambda v, f: _line.refine(v, f, _FINER))(v, log_density)
+    return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws, whole=False))
+
+
+@jax.jit
+def log_likelihood(
+    family: AbstractScalarFamily,
+    mechanism: AbstractMechanism,
+    y: Float[Array, ""],
+    n: Numeric,
+    theta: Float[Array, " m"],
+) -> Float[Array, " m"]:
+    """log p(y | θ)."""
+    return _likelihoods(family, mechanism, y, n)[1](theta)
