@@ -13,6 +13,7 @@ because Arrow's own casts refuse a value by quoting it.
 """
 
 import csv
+import functools
 import glob
 import importlib.util
 import math
@@ -220,10 +221,17 @@ def _only_row(scan) -> list[int]:
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    """An embedded DuckDB that fetches no extension and says nothing."""
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False})
+    """A silent connection of its own to the embedded DuckDB of this process."""
+    connection = _embedded(os.getpid()).cursor()
     connection.execute("SET enable_progress_bar = false").fetchall()
     return connection
+
+
+@functools.cache  # starting one takes as long as a million rows; a forked process must not share it
+def _embedded(process: int) -> duckdb.DuckDBPyConnection:
+    """A DuckDB that fetches no extension and keeps nothing that it read."""
+    offline = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    return duckdb.connect(config={**offline, "enable_external_file_cache": False})
 
 
 def _read_parquet(path: Path, column: str, complaint: str) -> duckdb.DuckDBPyRelation:
