@@ -44,7 +44,7 @@ class AbstractSuccesses(AbstractScalarFamily):
         return self.trials * jnp.logaddexp(eta[0], jnp.zeros_like(eta[0]))
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
-        return jax.random.binomial(key, float(self.trials), theta, (n,))
+        return (jax.random.uniform(key, (n, self.trials)) < theta).sum(-1, dtype=theta.dtype)
 
     def update(self, prior: Beta, s: Num[Array, "*batch 1"], n: Numeric) -> Beta:
         return Beta(prior.a + s[..., 0], prior.b + n * self.trials - s[..., 0])

@@ -67,7 +67,7 @@ def held_window(
     nodes: Float[Array, " m"], log_density: Float[Array, " m"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """From the node before the first that is within reach of the maximum to the node after the last."""
-    held: Bool[Array, " m"] = log_density > jnp.nanmax(log_density) - _DEPTH
+    held: Bool[Array, " m"] = log_density >= jnp.nanmax(log_density) - _DEPTH
     index = jnp.arange(nodes.size)
     first = jnp.where(held, index, nodes.size).min()
     last = jnp.where(held, index, -1).max()
@@ -80,6 +80,7 @@ def redistribute(nodes: Float[Array, " m"], log_density: Float[Array, " m"]) -> 
     The monitor is f^{1/4} (half as it is, half times the root of the curvature of log f) plus a small even part; the
     new nodes are its quantiles.
     """
+    log_density = jnp.nan_to_num(jnp.maximum(log_density, jnp.nanmax(log_density) - 4 * _DEPTH))
     length = jnp.maximum(jnp.diff(nodes), 1e-300)
     slope = jnp.diff(log_density) / length
     bend = jnp.abs(jnp.diff(slope)) / (0.5 * (length[1:] + length[:-1]))

@@ -22,6 +22,7 @@ from noiseaware.sampler import _altered_sum, _latent_sum, _line
 
 _NODES, _NARROW, _SPREAD = 128, 6, 3
 _FINER = 16  # interpolated points from one node to the next
+_NOTHING = -700.0  # log density from here down is as good as none, and cubics through it stay finite
 _SEARCH = 400  # points for the turning points of E t(x)
 
 
@@ -77,7 +78,7 @@ def _pieces(
         return jnp.stack([low, high])[None]
     v = jnp.linspace(low, high, _SEARCH)
     mean = jax.vmap(lambda t: _altered_sum.record(family, t).tilted(jnp.zeros(()))[1])(prior.from_real(v))
-    turns = jnp.sort(jnp.stack([v[jnp.nanargmin(mean)], v[jnp.nanargmax(mean)]]))
+    turns = jnp.sort(v[jnp.clip(jnp.stack([jnp.nanargmin(mean), jnp.nanargmax(mean)]), 1, _SEARCH - 2)])
     edges = jnp.stack([low, *turns, high])
     return jnp.stack([edges[:-1], edges[1:]], axis=1)
 
@@ -85,10 +86,10 @@ def _pieces(
 def _range(
     family: AbstractScalarFamily, prior: AbstractScalarPrior, average: Float[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """All that a float can hold of (0, ∞) or (0, 1); for a mean, the reach of the prior, the bounds and the data."""
+    """Nearly all that a float can hold of (0, ∞) or (0, 1); for a mean, the reach of the prior, the bounds and the data."""
     if family.possible(1.0)[0] == 0:
         positive = prior.from_real(jnp.full_like(average, 800.0)) > 1
-        return jnp.full_like(average, -690.0), jnp.where(positive, 690.0, 36.0)
+        return jnp.full_like(average, -600.0), jnp.where(positive, 600.0, 36.0)
     reach = 40 * jnp.sqrt(prior.variance)  # type: ignore[attr-defined]
     centre = prior.mean  # type: ignore[attr-defined]
     low, high = family.bounds or (0.0, 0.0)
@@ -110,6 +111,7 @@ def draws(
 ) -> Float[Array, " num_draws"]:
     """θ by the inverse CDF of p(θ | y)."""
     v, log_density = _theta_nodes(family, prior, mechanism, y, n)
+    log_density = jnp.maximum(log_density - log_density.max(), _NOTHING)
     v, log_density = jax.vmap(lambda v, f: _line.refine(v, f, _FINER))(v, log_density)
     return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws, whole=False))
 
