@@ -30,7 +30,7 @@ from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number, Pure, promised
 from noiseaware.sampler import exact
 
-_DRAWS = 199
+_DRAWS = 63
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
 
 BatchMethod = Callable[..., Float[Array, "b num_draws ..."]]

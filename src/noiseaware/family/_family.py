@@ -14,7 +14,7 @@ from typing import Literal
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, Float, Inexact, Key, Num
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.prior import AbstractPrior
@@ -63,8 +63,8 @@ class AbstractFamily(eqx.Module):
         """η(θ)."""
 
     @abc.abstractmethod
-    def log_partition(self, eta: Float[Array, " k"]) -> Float[Array, ""]:
-        """A(η)."""
+    def log_partition(self, eta: Inexact[Array, " k"]) -> Inexact[Array, ""]:
+        """A(η), also at complex η, where it is analytic."""
 
     @abc.abstractmethod
     def sample(self, key: Key[Array, ""], theta: Float[Array, "..."], n: int) -> Num[Array, " n"]:

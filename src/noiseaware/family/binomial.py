@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, Float, Inexact, Key, Num
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
@@ -40,7 +40,7 @@ class AbstractSuccesses(AbstractScalarFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return (jnp.log(theta) - jnp.log1p(-theta))[None]
 
-    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+    def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return self.trials * jnp.logaddexp(eta[0], jnp.zeros_like(eta[0]))
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, Num
+from jaxtyping import Array, Float, Inexact, Int, Key, Num
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractFamily
@@ -62,7 +62,7 @@ class Categorical(AbstractFamily):
     def natural(self, theta: Float[Array, " k"]) -> Float[Array, " k"]:
         return jnp.log(theta)
 
-    def log_partition(self, eta: Float[Array, " k"]) -> Float[Array, ""]:
+    def log_partition(self, eta: Inexact[Array, " k"]) -> Inexact[Array, ""]:
         return jax.nn.logsumexp(eta)
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, " k"], n: int) -> Int[Array, " n"]:

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, Float, Inexact, Key, Num
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_bounds, checked_outside
@@ -37,7 +37,7 @@ class Exponential(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return -theta[None]
 
-    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+    def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return -jnp.log(-eta[0])
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlog1py
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, Float, Inexact, Key, Num
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
@@ -37,7 +37,7 @@ class Geometric(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return jnp.log1p(-theta)[None]
 
-    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+    def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return -jnp.log(-jnp.expm1(eta[0]))
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:

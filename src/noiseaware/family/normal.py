@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
-from jaxtyping import Array, Float, Key, Num
+from jaxtyping import Array, Float, Inexact, Key, Num
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import (
@@ -54,7 +54,7 @@ class Normal(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return (theta / self.variance)[None]
 
-    def log_partition(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+    def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return 0.5 * self.variance * eta[0] ** 2
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:

@@ -9,7 +9,7 @@ trapezoid rule give full accuracy however far y is in the tail. Laplace noise ha
 passes one of them adds its residue, e^{∓y/b + n k(±1/b)} / 2b, which is the exact answer when y is out of reach.
 """
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
 _NEWTON = 24
 
 
+@runtime_checkable
 class Law(Protocol):
     """One record, as far as sums of it are concerned."""
 
@@ -39,10 +40,11 @@ class Law(Protocol):
 
 
 class Point(NamedTuple):
-    """log p(y), the tilt it was taken at and the variance of the sum there."""
+    """log p(y), the tilt it was taken at, and mean and variance of the sum there."""
 
     log_density: Float[Array, ""]
     tilt: Float[Array, ""]
+    mean: Float[Array, ""]
     variance: Float[Array, ""]
 
 
@@ -60,7 +62,7 @@ def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Floa
         gap = n * mean + value - y
         low, high = jnp.where(gap < 0, c, low), jnp.where(gap < 0, high, c)
         newton = c - gap / jnp.maximum(n * variance + derivative, 1e-300)
-        return jnp.where((newton > low) & (newton < high), newton, 0.5 * (low + high)), low, high
+        return jnp.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high)), low, high
 
     start = jnp.clip(jnp.zeros_like(y), low, high)
     return jax.lax.fori_loop(0, _NEWTON, step, (start, low, high))[0]
@@ -105,13 +107,15 @@ def evaluate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Num
     scale = mechanism.spread
     if not is_laplace(mechanism):
         c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), lambda c: (scale**2 * c, scale**2))
-        return Point(_gaussian(law, scale, y, n, c), c, n * law.tilted(c)[2])
+        _, mean, variance = law.tilted(c)
+        return Point(_gaussian(law, scale, y, n, c), c, n * mean, n * variance)
     _, _, ceiling = law.reach()
     _, _, variance = law.tilted(jnp.zeros_like(y))
     edge = 1 / scale + 8 / jnp.sqrt(n * variance + 1e-300)
     c = _saddle(law, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), lambda c: (0.0, 0.0))
     tilt = jnp.clip(c, -1 / scale, 1 / scale)
-    return Point(_laplace(law, scale, y, n, c), tilt, n * law.tilted(tilt)[2])
+    _, mean, variance = law.tilted(tilt)
+    return Point(_laplace(law, mechanism, y, n, c), tilt, n * mean, n * variance)
 
 
 def _integrand(law: Law, y: Float[Array, ""], n: Numeric, c: Float[Array, ""], t: Float[Array, " m"]):
@@ -137,8 +141,11 @@ def _gaussian(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Floa
     return jnp.log(_trapezoid(log_modulus, angle + scale**2 * c * t, t, top)) + top
 
 
-def _laplace(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]) -> Float[Array, ""]:
+def _laplace(
+    law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]
+) -> Float[Array, ""]:
     """Laplace noise divides it by 1 − b²z². The line is kept a standard deviation off the poles ±1/b."""
+    scale = mechanism.spread
     _, _, ceiling = law.reach()
     _, _, variance = law.tilted(c)
     width = 1 / jnp.sqrt(n * variance + 1e-300)
@@ -150,11 +157,22 @@ def _laplace(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Float
     c = jnp.where(passes, side * beyond, inside)
     t = _STEP * width * jnp.arange(0.0, _POINTS)
     log_modulus, angle = _integrand(law, y, n, c, t)
-    real, imaginary = 1 - scale**2 * (c**2 - t**2), -2 * scale**2 * c * t
+    real, imaginary = _denominator(mechanism, c, t)
     log_modulus = log_modulus - 0.5 * jnp.log(real**2 + imaginary**2)
     angle = angle - jnp.arctan2(imaginary, real)
     pole = jnp.where(passes, side / scale, 0.0)
-    residue = n * law.tilted(pole)[0] - side * y / scale - jnp.log(2 * scale)
+    residue = n * law.tilted(pole)[0] - side * y / scale + mechanism.log_density(jnp.zeros_like(y))
     top = jnp.where(passes, jnp.maximum(log_modulus[0], residue), log_modulus[0])
     passed = jnp.where(passes, jnp.exp(residue - top), 0.0)
     return jnp.log(_trapezoid(log_modulus, angle, t, top) + passed) + top
+
+
+def _denominator(
+    mechanism: AbstractMechanism, c: Float[Array, ""], t: Float[Array, " m"]
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """1 − b²z² at z = c + it or, for the discrete law, 1 − sinh²(z/2)/sinh²(1/2b)."""
+    scale = mechanism.spread
+    if isinstance(mechanism, DiscreteLaplace):
+        twice = 2 * jnp.sinh(0.5 / scale) ** 2
+        return 1 - (jnp.cosh(c) * jnp.cos(t) - 1) / twice, -jnp.sinh(c) * jnp.sin(t) / twice
+    return 1 - scale**2 * (c**2 - t**2), -2 * scale**2 * c * t

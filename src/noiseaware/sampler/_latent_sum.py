@@ -2,7 +2,7 @@
 
 A sum of n records of a natural exponential family has k(z) = A(η + z) − A(η) in closed form, also for complex z, and
 is integrated along a contour (see _contour) when it is spread over many values. When it is not, its own density
-h_n(s) e^{ηs − nA(η)} is summed against the noise: over the counts nearest to the ends of the support (whole numbers),
+h_n(s) e^{ηs − nA(η)} is summed against the noise: over the counts nearest to the ends of the support (whole numbers)
 or by quadrature on a log scale with panels that crowd at y (positive reals).
 """
 
@@ -15,16 +15,18 @@ from jaxtyping import Array, Float
 from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family import AbstractScalarFamily
-from noiseaware.mechanism import AbstractMechanism
+from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.sampler import _contour
 
-# A count with standard deviation below 20 is within 1024 of an end of its support but for e^{−40}.
-_LISTED, _SPREAD_OUT = 1024, 400.0
-# Panels from the kink at y outwards, as parts of the way: halving towards it, then even. Eight nodes a panel.
-_PANELS = np.concatenate([[0.0], 2.0 ** np.arange(-32, 0) / 128, np.arange(1, 129) / 128])
-_PER_PANEL = 8
-# |φ|^m of a gamma sum of shape m falls below 1e−13 on the contour from here on.
+# Records enough for the contour: of a count with this variance, or of a sum with this (mean/sd)², what is left of the
+# integrand at the end of the contour is below 1e−13. A count of smaller variance is within 256 of an end of its
+# support but for e^{−40}, unless it is of few records, and then it goes on smoothly.
 _MANY = 30.0
+_LISTED = 256
+# Quadrature panels from the kink at y outwards, as parts of the way: halving towards it, then even.
+_PANELS = np.concatenate([[0.0], 2.0 ** np.arange(-32, 0) / 128, np.arange(1, 129) / 128])
+_FEW_PANELS = np.concatenate([[0.0], 2.0 ** np.arange(-12, 0) / 24, np.arange(1, 25) / 24])
+_PER_PANEL = 8
 
 
 class Natural:
@@ -55,16 +57,19 @@ def likelihood(
     family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric
 ) -> Callable[[Float[Array, " m"]], Float[Array, " m"]]:
     """log p(y | θ) as a function of a vector of θ."""
+    if family.is_integer and isinstance(mechanism, Laplace):
+        return _between_counts(family, mechanism, y, n)
 
     def by_contour(theta: Float[Array, ""]) -> _contour.Point:
         return _contour.evaluate(Natural(family, family.natural(theta)), mechanism, y, n)
 
     def whole(theta: Float[Array, ""]) -> Float[Array, ""]:
         point = by_contour(theta)
-        listed = _listed(family, mechanism, y, n, family.natural(theta))
-        return jnp.where(point.variance < _SPREAD_OUT, listed, point.log_density)
+        many = (point.variance > _MANY) & (point.mean**2 > _MANY * point.variance)
+        return jnp.where(many, point.log_density, listed(family.natural(theta)))
 
     if family.is_integer:
+        listed = _listed(family, mechanism, y, n)
         return jax.vmap(whole)
     many = jax.vmap(lambda theta: by_contour(theta).log_density)
     if family.possible(1.0)[0] != 0:
@@ -75,19 +80,54 @@ def likelihood(
     return lambda theta: jax.lax.cond(shape < _MANY, few, many, theta)
 
 
+def _between_counts(
+    family: AbstractScalarFamily, mechanism: Laplace, y: Float[Array, ""], n: Numeric
+) -> Callable[[Float[Array, " m"]], Float[Array, " m"]]:
+    """Continuous Laplace noise on a count is a mixture of discrete ones at the two whole numbers around y.
+
+    With f = y − ⌊y⌋ and whole k, e^{−|y−k|/b} sinh(1/b) = sinh((1−f)/b) e^{−|⌊y⌋−k|/b} + sinh(f/b) e^{−|⌊y⌋+1−k|/b}.
+    """
+    scale = jnp.asarray(mechanism.scale)
+    below, part = jnp.floor(y), y - jnp.floor(y)
+    discrete = DiscreteLaplace(mechanism.scale)
+    lower, upper = (likelihood(family, discrete, at, n) for at in (below, below + 1))
+    # log sinh(x) − log sinh(1/b), without overflow for small b
+    share = [(u - 1) / scale + jnp.log(jnp.expm1(-2 * u / scale) / jnp.expm1(-2 / scale)) for u in (1 - part, part)]
+    constant = mechanism.log_density(jnp.zeros_like(y)) - discrete.log_density(jnp.zeros_like(y))
+    return lambda theta: constant + jnp.logaddexp(share[0] + lower(theta), share[1] + upper(theta))
+
+
 def _listed(
-    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, eta: Float[Array, "1"]
-) -> Float[Array, ""]:
-    """The sum over the counts nearest to the ends."""
-    low, high = family.possible(n)
+    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric
+) -> Callable[[Float[Array, "1"]], Float[Array, ""]]:
+    """The sum over the counts nearest to the ends, and the integral of the smooth rest (Euler–Maclaurin) between."""
+    low, high = (jnp.full_like(y, edge) for edge in family.possible(n))
     offset = jnp.arange(0.0, _LISTED)
-    top = jnp.full_like(y, high)
-    from_top = jnp.where(jnp.isfinite(top) & (top - offset >= low + _LISTED), top - offset, jnp.nan)
-    s = jnp.concatenate([low + offset, from_top])
-    counts = (s <= top) & ~jnp.isnan(s)
-    s = jnp.where(counts, s, low)
-    log_mass = family.log_base(s, n) + eta[0] * s - n * family.log_partition(eta)
-    return jax.nn.logsumexp(jnp.where(counts, log_mass + mechanism.log_density(y - s), -jnp.inf))
+    ends = jnp.concatenate([low + offset, jnp.where(jnp.isfinite(high), high, 0.0) - offset])
+    repeated = jnp.arange(2 * _LISTED) >= _LISTED
+    within = (ends <= high) & (ends >= low) & (~repeated | (jnp.isfinite(high) & (ends >= low + _LISTED)))
+    start = low + _LISTED - 0.5
+    stop = jnp.minimum(high - _LISTED + 0.5, jnp.maximum(y, start) + 60 * mechanism.spread)
+    v, log_dv = _panels(jnp.log(start), jnp.log(jnp.maximum(stop, start)), jnp.log(jnp.maximum(y, start)), _FEW_PANELS)
+    s = jnp.concatenate([jnp.where(within, ends, low), jnp.exp(v)])
+    log_weight = jnp.concatenate([jnp.where(within, 0.0, -jnp.inf), log_dv + v])
+    smooth = Laplace(mechanism.spread) if _contour.is_laplace(mechanism) else Gaussian(mechanism.spread)
+    noise = jnp.concatenate([mechanism.log_density(y - s[: ends.size]), smooth.log_density(y - s[ends.size :])])
+    fixed = family.log_base(s, n) + noise + log_weight
+    return lambda eta: jax.nn.logsumexp(fixed + eta[0] * s) - n * family.log_partition(eta)
+
+
+def _panels(
+    low: Float[Array, ""], high: Float[Array, ""], kink: Float[Array, ""], parts: np.ndarray
+) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
+    """Gauss–Legendre nodes and log weights on panels that crowd at the kink."""
+    kink = jnp.clip(kink, low, high)
+    left, right = (kink + (edge - kink) * jnp.asarray(parts) for edge in (low, high))
+    edges = jnp.concatenate([left[::-1], right[1:]])
+    nodes, weights = np.polynomial.legendre.leggauss(_PER_PANEL)
+    half = 0.5 * jnp.diff(edges)[:, None]
+    v = (edges[:-1, None] + half * (1 + jnp.asarray(nodes))).ravel()
+    return v, jnp.log(half * jnp.asarray(weights)).ravel()
 
 
 def _few(
@@ -99,14 +139,8 @@ def _few(
     """
     high = jnp.log(jnp.maximum(y, 0.0) + 60 * mechanism.spread)
     low = jnp.maximum(high - 60 - 60 / shape, -690.0)
-    kink = jnp.clip(jnp.log(jnp.maximum(y, 1e-290)), low, high)
-    left, right = (kink + (edge - kink) * jnp.asarray(_PANELS) for edge in (low, high))
-    edges = jnp.concatenate([left[::-1], right[1:]])
-    nodes, weights = np.polynomial.legendre.leggauss(_PER_PANEL)
-    half = 0.5 * jnp.diff(edges)[:, None]
-    v = (edges[:-1, None] + half * (1 + jnp.asarray(nodes))).ravel()
+    v, log_dv = _panels(low, high, jnp.log(jnp.maximum(y, 1e-290)), _PANELS)
     s = jnp.exp(v)
-    log_dv = jnp.log(jnp.maximum(half * jnp.asarray(weights), 1e-300)).ravel()
     fixed = family.log_base(s, n) + mechanism.log_density(y - s) + v + log_dv
 
     def at(theta: Float[Array, ""]) -> Float[Array, ""]:
