@@ -36,10 +36,15 @@ class Natural:
         self.family, self.eta = family, eta
 
     def tilted(self, c: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-        eta = self.eta + c
-        partition = self.family.log_partition
-        k = partition(eta) - partition(self.eta)
-        return k, jax.grad(partition)(eta)[0], jax.hessian(partition)(eta)[0, 0]
+        def partition(eta):
+            return self.family.log_partition(eta[None])
+
+        def with_slope(eta):
+            return jax.jvp(partition, (eta,), (jnp.ones_like(eta),))
+
+        eta = self.eta[0] + c
+        (value, mean), (_, variance) = jax.jvp(with_slope, (eta,), (jnp.ones_like(eta),))
+        return value - partition(self.eta[0]), mean, variance
 
     def turned(self, c: Float[Array, ""], t: Float[Array, " m"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
         eta = self.eta + c

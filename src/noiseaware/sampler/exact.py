@@ -8,12 +8,14 @@
 Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number of draws in use would show.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractScalarFamily, Categorical
+from noiseaware.family import Categorical
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Laplace
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import _counts, _parameter
@@ -26,8 +28,8 @@ _FINE = 20.0
 def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> dict[str, Array]:
     """Independent draws of the family's parameter."""
     y = jnp.asarray(release.values)
-    theta = batch(key[None], release.family, prior, noise_of(release), y[None], release.n, num_draws=num_draws)
-    return {release.family.parameters[0]: theta[0]}
+    one = _sampler(release.family, prior, noise_of(release), y, release.n, num_draws)
+    return {release.family.parameters[0]: one(key, y)}
 
 
 def explanation(release: Release) -> str | None:
@@ -59,21 +61,20 @@ def batch(
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone."""
+    return jax.vmap(_sampler(family, prior, mechanism, y, n, num_draws))(keys, y)
+
+
+def _sampler(
+    family, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, "*b k"], n: int, num_draws: int
+) -> Callable[[Key[Array, ""], Float[Array, " k"]], Float[Array, "num_draws ..."]]:
+    """The function from a key and one release's values to draws; sized so that it serves every row of y."""
     count = float(n)
     if isinstance(mechanism, Identity):
-        return _noiseless(keys, family, prior, y, n, num_draws)
+        return lambda key, y: family.update(prior, family.project(y, n), n).sample(key, (num_draws,))
     if isinstance(family, Categorical):
         shape = _counts.shape_for(prior, mechanism, y, count)
-
-        def one(key, y):
-            return _counts.draws(key, prior, mechanism, y, count, num_draws=num_draws, shape=shape)
-
-        return jax.vmap(one)(keys, y)
-
-    def one_sum(key, y):
-        return _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
-
-    return jax.vmap(one_sum)(keys, y)
+        return lambda key, y: _counts.draws(key, prior, mechanism, y, count, num_draws=num_draws, shape=shape)
+    return lambda key, y: _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
 
 
 def log_likelihood(
@@ -85,12 +86,3 @@ def log_likelihood(
         shape = _counts.shape_for(prior, mechanism, y, count)
         return jax.vmap(lambda y, t: _counts.log_likelihood(mechanism, y, count, t, shape=shape))(y, theta)
     return jax.vmap(lambda y, t: _parameter.log_likelihood(family, mechanism, y[0], count, t))(y, theta)
-
-
-def _noiseless(keys, family: AbstractScalarFamily, prior, y: Float[Array, "b k"], n: int, num_draws: int) -> Array:
-    def one(key, s):
-        return family.update(prior, family.project(s, n), n).sample(key, (num_draws,))
-
-    return jax.vmap(one)(keys, y)
-
-
