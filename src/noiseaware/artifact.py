@@ -152,10 +152,17 @@ def write_whole(path: str | os.PathLike, text: str, *, force: bool) -> None:
         try:
             file.write(text)
             file.close()
+            os.chmod(file.name, 0o666 & ~_umask())  # a temporary file is private; the finished one is as any other
             os.replace(file.name, path)
         except BaseException:
             os.unlink(file.name)
             raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def check_free(path: str | os.PathLike, *, force: bool) -> None:
@@ -167,7 +174,7 @@ def check_free(path: str | os.PathLike, *, force: bool) -> None:
         raise ValueError(f"output folder must exist, got {path.parent}.")
 
 
-# ---- the JSON form -------------------------------------------------------------------------------------------
+# ---- the JSON form, published as release.schema.json ---------------------------------------------------------
 
 
 class _Strict(BaseModel):

@@ -73,10 +73,11 @@ def check_neighbours(neighbours: str) -> None:
 
 def plain(value: Fraction) -> str:
     """A fraction as a person writes it: 0.5, 3, 1/3."""
-    decimal = repr(float(value))
-    if math.isfinite(float(value)) and Fraction(decimal) == value:
-        return decimal.removesuffix(".0")
-    return str(value)
+    try:
+        decimal = repr(float(value))
+    except OverflowError:
+        return str(value)
+    return decimal.removesuffix(".0") if Fraction(decimal) == value else str(value)
 
 
 def above(value: Fraction) -> float:

@@ -51,11 +51,11 @@ class AbstractFamily(eqx.Module):
         """t(x), in plain operators: x is an array of records, or a column of the engine that holds the table."""
 
     @abc.abstractmethod
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         """max ‖t(x) − t(x')‖₁ over neighbours; with `bounds` in units of a grid, in those units."""
 
     @abc.abstractmethod
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         """max ‖t(x) − t(x')‖₂² over neighbours."""
 
     @abc.abstractmethod
@@ -116,12 +116,12 @@ class AbstractScalarFamily(AbstractFamily):
     def is_altered(self) -> bool:
         """Whether the bounds cut into the support, so that some records are clamped or dropped."""
 
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         check_neighbours(neighbours)
         low, high = self._extremes(bounds)
         return high - low if neighbours == "replace" else max(abs(low), abs(high))
 
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None):
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         return self.sensitivity(neighbours, bounds=bounds) ** 2
 
     def _extremes(self, bounds: tuple | None) -> tuple:

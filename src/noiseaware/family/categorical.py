@@ -37,7 +37,8 @@ class Categorical(AbstractFamily):
             raise ValueError(f"levels must name two or more levels, got {len(self.levels)}.")
         if len(set(self.levels)) != len(self.levels):
             raise ValueError("levels must be distinct, got a level twice.")
-        if not (all(isinstance(v, str) for v in self.levels) or all(isinstance(v, int) for v in self.levels)):
+        kinds = {type(v) for v in self.levels}
+        if kinds not in ({str}, {int}):
             raise ValueError(f"levels must be all text or all whole numbers, got {list(self.levels)}.")
 
     @property

@@ -20,7 +20,7 @@ from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractScalarPrior
 from noiseaware.sampler import _altered_sum, _latent_sum, _line
 
-_NODES, _NARROW, _SPREAD = 128, 6, 3
+_NODES, _NARROW, _SPREAD = 128, 5, 2
 _FINER = 16  # interpolated points from one node to the next
 _NOTHING = -700.0  # log density from here down is as good as none, and cubics through it stay finite
 _SEARCH = 400  # points for the turning points of E t(x)

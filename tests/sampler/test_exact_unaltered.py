@@ -1,0 +1,119 @@
+"""Families whose records are summed as they are: draws against SciPy's law of the sum, for every noise law."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import noiseaware as na
+
+DRAWS = 20_000
+MECHANISMS = {
+    "laplace": na.mechanism.Laplace,
+    "discrete_laplace": na.mechanism.DiscreteLaplace,
+    "gaussian": na.mechanism.Gaussian,
+    "discrete_gaussian": na.mechanism.DiscreteGaussian,
+}
+# name: (family, prior, the same prior in SciPy, law of the sum of n records at θ)
+FAMILIES = {
+    "bernoulli": (na.family.Bernoulli(), na.prior.Beta(2, 3), stats.beta(2, 3), lambda n, t: stats.binom(n, t)),
+    "rare": (na.family.Bernoulli(), na.prior.Beta(0.5, 100), stats.beta(0.5, 100), lambda n, t: stats.binom(n, t)),
+    "binomial": (na.family.Binomial(trials=4), na.prior.Beta(1, 1), stats.beta(1, 1), lambda n, t: stats.binom(4 * n, t)),
+    "poisson": (na.family.Poisson(), na.prior.Gamma(0.5, 5), stats.gamma(0.5, scale=0.2), lambda n, t: stats.poisson(n * t)),
+    "geometric": (na.family.Geometric(), na.prior.Beta(2, 3), stats.beta(2, 3), lambda n, t: stats.nbinom(n, t)),
+    "exponential": (na.family.Exponential(), na.prior.Gamma(8, 2), stats.gamma(8, scale=0.5), lambda n, t: stats.gamma(n, scale=1 / t)),
+    "gamma": (na.family.Gamma(shape=0.5), na.prior.Gamma(3, 2), stats.gamma(3, scale=0.5), lambda n, t: stats.gamma(0.5 * n, scale=1 / t)),
+    "normal": (na.family.Normal(variance=2.0), na.prior.Normal(1, 4), stats.norm(1, 2), lambda n, t: stats.norm(n * t, (2 * n) ** 0.5)),
+}  # fmt: skip
+
+
+def likelihood(oracle, law: str, scale: float, y: float, total, whole: bool) -> float:
+    """p(y | θ) up to a constant: a sum over counts, or an average over quantiles of whichever is the wider law."""
+    if whole:
+        k = np.arange(max(0, np.floor(y - 60 * scale)), max(0, y) + 60 * scale + 60)
+        return total.pmf(k) @ oracle.noise(law, scale, y - k)
+    u = (np.arange(4000) + 0.5) / 4000
+    if scale < total.std():
+        return total.pdf(y - oracle.noise_quantiles(law, scale, u)).mean()
+    return oracle.noise(law, scale, y - total.ppf(u)).mean() / scale
+
+
+def posterior(oracle, name: str, law: str, scale: float, y: float, n: int):
+    family, _, prior, total = FAMILIES[name]
+    theta, log_prior, v = oracle.grid(prior, 600)
+    values = [likelihood(oracle, law, scale, y, total(n, t), family.is_integer) for t in theta]
+    return oracle.posterior(theta, log_prior, v, np.array(values))
+
+
+def typical(name: str, n: int, law: str):
+    """A middling θ and the spread of the sum there, so that noise can be set above, near and below it."""
+    family, _, prior, total = FAMILIES[name]
+    at = total(n, prior.median())
+    return at.mean(), max(at.std(), 0.3)
+
+
+@pytest.mark.parametrize("n", [1, 10, 1000])
+@pytest.mark.parametrize("law", MECHANISMS)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_draws_match_the_oracle(name, law, n, oracle, matches, seed):
+    family, prior, _, _ = FAMILIES[name]
+    mean, spread = typical(name, n, law)
+    for ratio in (0.1, 1.0, 10.0):
+        scale = ratio * spread
+        y = mean + 0.7 * (spread + scale)
+        if not family.is_integer and "discrete" in law:
+            # a continuous statistic is released on a grid: here of 1/1024, far below the noise
+            release = na.Release(
+                family=family, values=[round(y * 1024)], n=n, mechanism=MECHANISMS[law](scale * 1024), grid=2.0**-10
+            )
+            y = float(release.values[0])
+        else:
+            y = round(y) if "discrete" in law else y
+            release = na.Release(family=family, values=[y], n=n, mechanism=MECHANISMS[law](scale))
+        draws = na.infer(release, prior, num_draws=DRAWS, seed=seed).draws[family.parameters[0]]
+        matches(draws, posterior(oracle, name, law, scale, y, n).cdf, slack=5e-4)  # of the oracle's own grid
+
+
+@pytest.mark.parametrize("y", [-300, 1500])
+@pytest.mark.parametrize("law", MECHANISMS)
+def test_counts_far_outside_what_is_possible(law, y, oracle, matches, seed):
+    """n = 1000 with y far below 0 and far above n."""
+    release = na.Release(family=na.family.Bernoulli(), values=[y], n=1000, mechanism=MECHANISMS[law](40.0))
+    draws = na.infer(release, na.prior.Beta(2, 3), num_draws=DRAWS, seed=seed).draws["theta"]
+    k = np.arange(1001)
+    log_noise = -np.abs(y - k) / 40 if "laplace" in law else -0.5 * ((y - k) / 40) ** 2
+    weight = np.exp(stats.betabinom.logpmf(k, 1000, 2, 3) + log_noise - log_noise.max())
+    weight /= weight.sum()
+    matches(draws, lambda t: np.array([weight @ stats.beta.cdf(q, 2 + k, 1003 - k) for q in t]))
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 0.01, 1, 50])
+@pytest.mark.parametrize("n", [10**4, 10**6, 10**9])
+def test_a_large_count_agrees_with_its_normal_limit(n, epsilon, matches, seed):
+    """At these n the sum is normal given θ, and so is the posterior when noise or data dominate."""
+    theta = 0.3
+    release = na.Release(
+        family=na.family.Bernoulli(), values=[round(theta * n)], n=n, mechanism=na.mechanism.DiscreteGaussian(1 / epsilon)
+    )
+    draws = na.infer(release, na.prior.Beta(1, 1), num_draws=DRAWS, seed=seed).draws["theta"]
+    sd = (theta * (1 - theta) / n + 1 / (n * epsilon) ** 2) ** 0.5
+    if sd > 0.05:
+        bounded = stats.truncnorm(-theta / sd, (1 - theta) / sd, theta, sd)
+        matches(draws, bounded.cdf, slack=0.01)
+    else:
+        matches(draws, stats.norm(theta, sd).cdf, slack=0.3 / np.sqrt(n) + 0.3 * sd)
+
+
+def test_a_pile_of_rare_events(seed, matches):
+    """n = 10⁹ and ε = 10⁻⁴ with hardly any events: an oracle over Poisson counts and gamma posteriors."""
+    n, scale, y = 10**9, 1e4, 25_000
+    release = na.Release(family=na.family.Poisson(), values=[y], n=n, mechanism=na.mechanism.DiscreteLaplace(scale))
+    prior = na.prior.Gamma(0.5, 1e4)
+    draws = na.infer(release, prior, num_draws=DRAWS, seed=seed).draws["theta"]
+    k = np.arange(0, 900_000)
+    log_weight = stats.nbinom.logpmf(k, 0.5, 1e4 / (1e4 + n)) - np.abs(y - k) / scale
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    kept = weight > 1e-12
+    levels = np.quantile(draws, [0.05, 0.25, 0.5, 0.75, 0.95])
+    wanted = [weight[kept] @ stats.gamma.cdf(q, 0.5 + k[kept], scale=1 / (1e4 + n)) for q in levels]
+    np.testing.assert_allclose(wanted, [0.05, 0.25, 0.5, 0.75, 0.95], atol=4.5 * 0.5 / DRAWS**0.5)
