@@ -221,7 +221,9 @@ class _Statistic(_Strict):
 
 class _Noise(_Strict):
     law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
-    scale: FiniteFloat | None = Field(default=None, description="Scale (Laplace) or standard deviation (Gaussian) in grid steps")
+    scale: FiniteFloat | None = Field(
+        default=None, description="Scale (Laplace) or standard deviation (Gaussian) in grid steps"
+    )
 
     def mechanism(self) -> AbstractMechanism:
         if self.law == "identity":
@@ -250,6 +252,8 @@ class _Origin(_Strict):
 
 class _Document(_Strict):
     """A noiseaware release: noisy statistics of one table."""
+
+    model_config = ConfigDict(title="noiseaware release")
 
     schema_version: Literal[1]
     family: _Family
@@ -307,7 +311,8 @@ def _refuse_newer(text: str, source: str) -> None:
     except (ValueError, KeyError, TypeError, RecursionError):
         return  # the strict check says what is wrong
     if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise ValueError(f"{source}: schema_version must be at most {SCHEMA_VERSION}, got {version}; upgrade noiseaware.")
+        rule = f"schema_version must be at most {SCHEMA_VERSION}, got {version}"
+        raise ValueError(f"{source}: {rule}; upgrade noiseaware.")
 
 
 def _sentence(error: ValidationError) -> str:

@@ -121,7 +121,7 @@ def _naive_batch(keys, family, prior, mechanism, y, n, *, num_draws: int):
 
 
 def _simulated_noise(family: AbstractFamily, *, epsilon: Number | None, rho: Number | None) -> AbstractMechanism:
-    """The noise that a release with this promise would have: discrete for counts, else on so fine a grid as to be continuous."""
+    """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
     promise = promised(epsilon=epsilon, rho=rho)
     if isinstance(promise, Pure):
         scale = float(family.sensitivity() / promise.epsilon)

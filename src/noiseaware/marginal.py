@@ -71,11 +71,12 @@ def quantile(marginal: AbstractScalarPrior, q: float) -> float:
 def _moments(marginal: AbstractScalarPrior) -> tuple[float, float]:
     match marginal:
         case Beta(a=a, b=b):
+            a, b = float(a), float(b)
             return a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
         case Gamma(shape=shape, rate=rate):
-            return shape / rate, math.sqrt(shape) / rate
+            return float(shape / rate), math.sqrt(shape) / float(rate)
         case Normal(mean=mean, variance=variance):
-            return mean, math.sqrt(variance)
+            return float(mean), math.sqrt(variance)
     raise TypeError(f"marginal must be Beta, Gamma or Normal, got {type(marginal).__name__}.")
 
 

@@ -43,9 +43,7 @@ def test_draws_match_enumeration(case, law, matches, seed):
     levels = [f"level {j}" for j in range(len(y))]
     k, a = every_count(n, len(y)), np.array(concentration, float)
     for scale in (0.5, 3.0, 30.0):
-        release = na.Release(
-            family=na.family.Categorical(levels=levels), values=y, n=n, mechanism=LAWS[law](scale)
-        )
+        release = na.Release(family=na.family.Categorical(levels=levels), values=y, n=n, mechanism=LAWS[law](scale))
         draws = na.infer(release, na.prior.Dirichlet(concentration), num_draws=DRAWS, seed=seed).draws["theta"]
         np.testing.assert_allclose(draws.sum(axis=1), 1.0, atol=1e-12)
         log_weight = (special.gammaln(a + k) - special.gammaln(k + 1.0) + log_noise(law, scale, np.array(y) - k)).sum(1)
@@ -79,7 +77,10 @@ def test_many_records_agree_with_normal_theory(n, scale, matches, seed):
     theta = np.array([0.2, 0.3, 0.5])
     y = np.round(n * theta)
     release = na.Release(
-        family=na.family.Categorical(levels=["a", "b", "c"]), values=y, n=n, mechanism=na.mechanism.DiscreteGaussian(scale)
+        family=na.family.Categorical(levels=["a", "b", "c"]),
+        values=y,
+        n=n,
+        mechanism=na.mechanism.DiscreteGaussian(scale),
     )
     draws = na.infer(release, na.prior.Dirichlet([1, 1, 1]), num_draws=4000, seed=seed).draws["theta"]
     for j in range(3):
@@ -100,10 +101,15 @@ def test_likelihood_matches_enumeration(x64):
 def test_draws_are_independent(x64, key):
     draws = np.asarray(
         _counts.draws(
-            key, na.prior.Dirichlet([1, 1, 1]), na.mechanism.DiscreteLaplace(5.0), jnp.asarray([20.0, 30.0, 50.0]), 100.0,
-            num_draws=DRAWS, shape=_counts.Shape(128, 1, True),
+            key,
+            na.prior.Dirichlet([1, 1, 1]),
+            na.mechanism.DiscreteLaplace(5.0),
+            jnp.asarray([20.0, 30.0, 50.0]),
+            100.0,
+            num_draws=DRAWS,
+            shape=_counts.Shape(128, 1, True),
         )
-    )  # fmt: skip
+    )
     lagged = [np.corrcoef(draws[:-lag, j], draws[lag:, j])[0, 1] for lag in (1, 2, 10) for j in range(3)]
     assert np.abs(lagged).max() < 4.5 / DRAWS**0.5
 

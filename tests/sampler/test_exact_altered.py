@@ -15,13 +15,43 @@ GRID = 200  # values of θ
 
 # name: (family as a function of `outside`, prior, the same in SciPy, law of a record)
 FAMILIES = {
-    "poisson": (functools.partial(na.family.Poisson, None, (1, 5)), na.prior.Gamma(8, 2), stats.gamma(8, scale=0.5), stats.poisson),
-    "rare poisson": (functools.partial(na.family.Poisson, None, (0, 2)), na.prior.Gamma(0.5, 5), stats.gamma(0.5, scale=0.2), stats.poisson),
-    "geometric": (functools.partial(na.family.Geometric, None, (0, 4)), na.prior.Beta(2, 3), stats.beta(2, 3), lambda t: stats.geom(t, loc=-1)),
-    "exponential": (functools.partial(na.family.Exponential, None, (0.25, 1)), na.prior.Gamma(8, 2), stats.gamma(8, scale=0.5), lambda t: stats.expon(scale=1 / t)),
-    "gamma": (functools.partial(na.family.Gamma, None, (0, 0.5), 0.5), na.prior.Gamma(8, 2), stats.gamma(8, scale=0.5), lambda t: stats.gamma(0.5, scale=1 / t)),
-    "normal": (functools.partial(na.family.Normal, None, (-1, 2), 1.0), na.prior.Normal(0, 1), stats.norm(0, 1), lambda t: stats.norm(t, 1)),
-}  # fmt: skip
+    "poisson": (
+        functools.partial(na.family.Poisson, None, (1, 5)),
+        na.prior.Gamma(8, 2),
+        stats.gamma(8, scale=0.5),
+        stats.poisson,
+    ),
+    "rare poisson": (
+        functools.partial(na.family.Poisson, None, (0, 2)),
+        na.prior.Gamma(0.5, 5),
+        stats.gamma(0.5, scale=0.2),
+        stats.poisson,
+    ),
+    "geometric": (
+        functools.partial(na.family.Geometric, None, (0, 4)),
+        na.prior.Beta(2, 3),
+        stats.beta(2, 3),
+        lambda t: stats.geom(t, loc=-1),
+    ),
+    "exponential": (
+        functools.partial(na.family.Exponential, None, (0.25, 1)),
+        na.prior.Gamma(8, 2),
+        stats.gamma(8, scale=0.5),
+        lambda t: stats.expon(scale=1 / t),
+    ),
+    "gamma": (
+        functools.partial(na.family.Gamma, None, (0, 0.5), 0.5),
+        na.prior.Gamma(8, 2),
+        stats.gamma(8, scale=0.5),
+        lambda t: stats.gamma(0.5, scale=1 / t),
+    ),
+    "normal": (
+        functools.partial(na.family.Normal, None, (-1, 2), 1.0),
+        na.prior.Normal(0, 1),
+        stats.norm(0, 1),
+        lambda t: stats.norm(t, 1),
+    ),
+}
 
 
 def record(law, bounds: tuple[float, float], outside: str, cells: int, whole: bool) -> tuple[np.ndarray, float, float]:
@@ -44,7 +74,9 @@ def record(law, bounds: tuple[float, float], outside: str, cells: int, whole: bo
     return masses, start, step
 
 
-def likelihood(oracle, law: str, scale: float, y: float, n: int, masses: np.ndarray, start: float, step: float) -> float:
+def likelihood(
+    oracle, law: str, scale: float, y: float, n: int, masses: np.ndarray, start: float, step: float
+) -> float:
     """p(y | θ) up to a constant, by convolving the record n times."""
     size = n * (masses.size - 1) + 1
     total = fft.irfft(fft.rfft(masses, fft.next_fast_len(size)) ** n, fft.next_fast_len(size))[:size]
@@ -105,11 +137,16 @@ def test_far_bounds_change_nothing(outside, seed, matches):
     """With bounds that no record passes, the altered and the unaltered engine agree."""
     release = {
         bounds: na.Release(
-            family=na.family.Exponential(None, bounds, outside), values=[31.0], n=50, mechanism=na.mechanism.Laplace(3.0)
+            family=na.family.Exponential(None, bounds, outside),
+            values=[31.0],
+            n=50,
+            mechanism=na.mechanism.Laplace(3.0),
         )
         for bounds in (None, (0, 500))
     }
-    draws = {b: na.infer(r, na.prior.Gamma(8, 2), num_draws=DRAWS, seed=seed).draws["theta"] for b, r in release.items()}
+    draws = {
+        b: na.infer(r, na.prior.Gamma(8, 2), num_draws=DRAWS, seed=seed).draws["theta"] for b, r in release.items()
+    }
     # the same uniforms go through two inverse CDFs, so the draws agree one by one
     np.testing.assert_allclose(np.sort(draws[None]), np.sort(draws[0, 500]), rtol=2e-3)
 
@@ -125,7 +162,11 @@ def test_many_clamped_records_agree_with_the_normal_limit(n, seed, matches):
         inner = (x * stats.norm.pdf(x, t, 1)).sum() * width
         return inner + low * stats.norm.cdf(low, t, 1) + high * stats.norm.sf(high, t, 1)
 
-    square = (x**2 * stats.norm.pdf(x, theta, 1)).sum() * width + stats.norm.cdf(low, theta, 1) + stats.norm.sf(high, theta, 1)
+    square = (
+        (x**2 * stats.norm.pdf(x, theta, 1)).sum() * width
+        + stats.norm.cdf(low, theta, 1)
+        + stats.norm.sf(high, theta, 1)
+    )
     slope = (mean(theta + 1e-4) - mean(theta - 1e-4)) / 2e-4
     family = na.family.Normal(bounds=(low, high), variance=1.0)
     release = na.Release(family=family, values=[n * mean(theta)], n=n, mechanism=na.mechanism.Laplace(4.0))

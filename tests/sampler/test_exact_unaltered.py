@@ -17,13 +17,38 @@ MECHANISMS = {
 FAMILIES = {
     "bernoulli": (na.family.Bernoulli(), na.prior.Beta(2, 3), stats.beta(2, 3), lambda n, t: stats.binom(n, t)),
     "rare": (na.family.Bernoulli(), na.prior.Beta(0.5, 100), stats.beta(0.5, 100), lambda n, t: stats.binom(n, t)),
-    "binomial": (na.family.Binomial(trials=4), na.prior.Beta(1, 1), stats.beta(1, 1), lambda n, t: stats.binom(4 * n, t)),
-    "poisson": (na.family.Poisson(), na.prior.Gamma(0.5, 5), stats.gamma(0.5, scale=0.2), lambda n, t: stats.poisson(n * t)),
+    "binomial": (
+        na.family.Binomial(trials=4),
+        na.prior.Beta(1, 1),
+        stats.beta(1, 1),
+        lambda n, t: stats.binom(4 * n, t),
+    ),
+    "poisson": (
+        na.family.Poisson(),
+        na.prior.Gamma(0.5, 5),
+        stats.gamma(0.5, scale=0.2),
+        lambda n, t: stats.poisson(n * t),
+    ),
     "geometric": (na.family.Geometric(), na.prior.Beta(2, 3), stats.beta(2, 3), lambda n, t: stats.nbinom(n, t)),
-    "exponential": (na.family.Exponential(), na.prior.Gamma(8, 2), stats.gamma(8, scale=0.5), lambda n, t: stats.gamma(n, scale=1 / t)),
-    "gamma": (na.family.Gamma(shape=0.5), na.prior.Gamma(3, 2), stats.gamma(3, scale=0.5), lambda n, t: stats.gamma(0.5 * n, scale=1 / t)),
-    "normal": (na.family.Normal(variance=2.0), na.prior.Normal(1, 4), stats.norm(1, 2), lambda n, t: stats.norm(n * t, (2 * n) ** 0.5)),
-}  # fmt: skip
+    "exponential": (
+        na.family.Exponential(),
+        na.prior.Gamma(8, 2),
+        stats.gamma(8, scale=0.5),
+        lambda n, t: stats.gamma(n, scale=1 / t),
+    ),
+    "gamma": (
+        na.family.Gamma(shape=0.5),
+        na.prior.Gamma(3, 2),
+        stats.gamma(3, scale=0.5),
+        lambda n, t: stats.gamma(0.5 * n, scale=1 / t),
+    ),
+    "normal": (
+        na.family.Normal(variance=2.0),
+        na.prior.Normal(1, 4),
+        stats.norm(1, 2),
+        lambda n, t: stats.norm(n * t, (2 * n) ** 0.5),
+    ),
+}
 
 
 def likelihood(oracle, law: str, scale: float, y: float, total, whole: bool) -> float:
@@ -46,7 +71,7 @@ def posterior(oracle, name: str, law: str, scale: float, y: float, n: int):
 
 def typical(name: str, n: int, law: str):
     """A middling θ and the spread of the sum there, so that noise can be set above, near and below it."""
-    family, _, prior, total = FAMILIES[name]
+    _, _, prior, total = FAMILIES[name]
     at = total(n, prior.median())
     return at.mean(), max(at.std(), 0.3)
 
@@ -92,7 +117,10 @@ def test_a_large_count_agrees_with_its_normal_limit(n, epsilon, matches, seed):
     """At these n the sum is normal given θ, and so is the posterior when noise or data dominate."""
     theta = 0.3
     release = na.Release(
-        family=na.family.Bernoulli(), values=[round(theta * n)], n=n, mechanism=na.mechanism.DiscreteGaussian(1 / epsilon)
+        family=na.family.Bernoulli(),
+        values=[round(theta * n)],
+        n=n,
+        mechanism=na.mechanism.DiscreteGaussian(1 / epsilon),
     )
     draws = na.infer(release, na.prior.Beta(1, 1), num_draws=DRAWS, seed=seed).draws["theta"]
     sd = (theta * (1 - theta) / n + 1 / (n * epsilon) ** 2) ** 0.5

@@ -223,7 +223,9 @@ def _only_row(scan) -> list[int]:
 def _connection() -> duckdb.DuckDBPyConnection:
     """A silent connection of its own to the embedded DuckDB of this process."""
     connection = _embedded(os.getpid()).cursor()
-    connection.execute("SET enable_progress_bar = false").fetchall()
+    if connection.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        # Where it is off already, as in a notebook without ipywidgets, even switching it off is an error.
+        connection.execute("SET enable_progress_bar = false").fetchall()
     return connection
 
 

@@ -15,9 +15,8 @@ from typing import Literal
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
-from noiseaware.prior import AbstractPrior
+from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Outside = Literal["clamp", "drop"]
@@ -77,6 +76,10 @@ class AbstractFamily(eqx.Module):
     @abc.abstractmethod
     def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
         """The possible value of the statistic nearest to s."""
+
+    @abc.abstractmethod
+    def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
+        """Records as they are summed: clamped to the bounds, or 0 where dropped."""
 
     def mean(self, theta: Float[Array, "*batch"]) -> Float[Array, " k"]:
         """E t(x) = ∇A(η)."""
@@ -140,7 +143,6 @@ class AbstractScalarFamily(AbstractFamily):
         """log h_n(s): the base measure of the sum of n unaltered records."""
 
     def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
-        """Records as they are summed: clamped to the bounds, or 0 where dropped."""
         if self.bounds is None:
             return x
         low, high = self.bounds

@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
-from noiseaware.prior import Beta
+from noiseaware.prior import Beta, Numeric
 
 
 class AbstractSuccesses(AbstractScalarFamily):

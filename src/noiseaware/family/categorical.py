@@ -11,10 +11,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Inexact, Int, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractFamily
-from noiseaware.prior import Dirichlet
+from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
 

@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_bounds, checked_outside
-from noiseaware.prior import Gamma
+from noiseaware.prior import Gamma, Numeric
 
 
 class Exponential(AbstractUnboundedFamily):

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import (
     AbstractUnboundedFamily,
@@ -22,6 +21,7 @@ from noiseaware.family._family import (
 )
 from noiseaware.family._special import log_gammainc, log_gammaincc
 from noiseaware.prior import Gamma as GammaPrior
+from noiseaware.prior import Numeric
 
 
 class Gamma(AbstractUnboundedFamily):

@@ -10,10 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlog1py
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
-from noiseaware.prior import Beta
+from noiseaware.prior import Beta, Numeric
 
 
 class Geometric(AbstractUnboundedFamily):

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import (
     AbstractUnboundedFamily,
@@ -21,6 +20,7 @@ from noiseaware.family._family import (
     checked_positive,
 )
 from noiseaware.prior import Normal as NormalPrior
+from noiseaware.prior import Numeric
 
 
 class Normal(AbstractUnboundedFamily):

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
 from noiseaware.family._special import log_gammainc, log_gammaincc
-from noiseaware.prior import Gamma
+from noiseaware.prior import Gamma, Numeric
 
 
 class Poisson(AbstractUnboundedFamily):

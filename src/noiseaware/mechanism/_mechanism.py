@@ -7,7 +7,7 @@ A mechanism says nothing of who draws the noise. The custodian draws it with exa
 import abc
 
 import equinox as eqx
-import jax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Key, Num
 
 from noiseaware.privacy import Guarantee
@@ -43,7 +43,7 @@ class AbstractMechanism(eqx.Module):
 
 def check_positive(name: str, value: object) -> None:
     """Refuse a scale that is not a positive finite number; traced values pass."""
-    if isinstance(value, jax.core.Tracer) or not isinstance(value, int | float):
+    if isinstance(value, Tracer) or not isinstance(value, int | float):
         return
     if not 0 < value < float("inf"):
         raise ValueError(f"{name} must be positive and finite, got {value}.")

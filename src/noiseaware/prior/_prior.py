@@ -8,8 +8,11 @@ import abc
 import math
 
 import equinox as eqx
-import jax
+from jax.core import Tracer
 from jaxtyping import Array, Float, Key
+
+Numeric = Float[Array, "..."] | float
+"""A number, or a batch of them."""
 
 
 class AbstractPrior(eqx.Module):
@@ -42,7 +45,7 @@ class AbstractScalarPrior(AbstractPrior):
 
 def check_number(name: str, value: object, *, positive: bool) -> None:
     """Refuse a parameter that is not finite (or not positive); traced values and arrays pass."""
-    if isinstance(value, jax.core.Tracer) or not isinstance(value, int | float):
+    if isinstance(value, Tracer) or not isinstance(value, int | float):
         return
     if not math.isfinite(value) or (positive and value <= 0):
         rule = "positive and finite" if positive else "finite"

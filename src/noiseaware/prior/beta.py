@@ -9,14 +9,14 @@ from jax.nn import log_sigmoid, sigmoid
 from jax.scipy.special import betaln, xlog1py, xlogy
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractScalarPrior, check_number
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
 
 
 class Beta(AbstractScalarPrior):
     """Beta(a, b), with mean a/(a+b)."""
 
-    a: float
-    b: float
+    a: Numeric
+    b: Numeric
 
     def __check_init__(self) -> None:
         check_number("a", self.a, positive=True)

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware.prior._prior import AbstractPrior, check_number
 
 
-def _as_parameter(concentration: object) -> object:
+def _as_parameter(concentration) -> tuple[float, ...] | Array:
     """A list of numbers as a tuple, so that a prior of plain numbers is hashable; arrays pass."""
     if isinstance(concentration, list | tuple | np.ndarray):
         return tuple(float(a) for a in concentration)

@@ -8,14 +8,14 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractScalarPrior, check_number
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
 
 
 class Gamma(AbstractScalarPrior):
     """Gamma(shape, rate), with mean shape/rate."""
 
-    shape: float
-    rate: float
+    shape: Numeric
+    rate: Numeric
 
     def __check_init__(self) -> None:
         check_number("shape", self.shape, positive=True)

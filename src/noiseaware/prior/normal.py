@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractScalarPrior, check_number
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
 
 
 class Normal(AbstractScalarPrior):
     """Normal(mean, variance)."""
 
-    mean: float
-    variance: float
+    mean: Numeric
+    variance: Numeric
 
     def __check_init__(self) -> None:
         check_number("mean", self.mean, positive=False)

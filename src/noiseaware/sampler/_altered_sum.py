@@ -11,11 +11,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
-from jaxtyping import ArrayLike as Numeric
+from jaxtyping import Array, Bool, Float
 
 from noiseaware.family import AbstractUnboundedFamily
 from noiseaware.mechanism import AbstractMechanism
+from noiseaware.prior import Numeric
 from noiseaware.sampler import _contour
 
 _NODES = 96  # Gauss–Legendre nodes for the density of one record
@@ -109,14 +109,22 @@ def _inner(
 
 
 def approximate(
-    family: AbstractUnboundedFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, theta: Float[Array, ""]
+    family: AbstractUnboundedFamily,
+    mechanism: AbstractMechanism,
+    y: Float[Array, ""],
+    n: Numeric,
+    theta: Float[Array, ""],
 ) -> Float[Array, ""]:
     """The saddlepoint approximation of log p(y | θ)."""
     return _contour.approximate(record(family, theta), mechanism, y, n)
 
 
 def log_likelihood(
-    family: AbstractUnboundedFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, theta: Float[Array, ""]
+    family: AbstractUnboundedFamily,
+    mechanism: AbstractMechanism,
+    y: Float[Array, ""],
+    n: Numeric,
+    theta: Float[Array, ""],
 ) -> Float[Array, ""]:
     """log p(y | θ)."""
     law = record(family, theta)
@@ -140,7 +148,7 @@ def _lattice(
     theta: Float[Array, ""],
     law: Record,
     tilt: Float[Array, ""],
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
+) -> tuple[Float[Array, ""], Bool[Array, ""]]:
     """log p(y | θ) by n-fold convolution, and whether the lattice holds it without rounding any record."""
     start, step, exact = _grid(family, theta, law, tilt, n)
     log_cell = _cell_masses(family, theta, law, start, step) + tilt * step * jnp.arange(0.0, _CELLS)
@@ -170,7 +178,7 @@ def _lattice(
 
 def _grid(
     family: AbstractUnboundedFamily, theta: Float[Array, ""], law: Record, tilt: Float[Array, ""], n: Numeric
-) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+) -> tuple[Float[Array, ""], Float[Array, ""], Bool[Array, ""]]:
     """Start and step of the lattice: wide enough for 18 standard deviations of the sum and a few single records."""
     low, high = _open_interval(family)
     start, stop = (jnp.clip(edge, low, max(high, low)) for edge in family.window(theta))
@@ -192,7 +200,7 @@ def _cell_masses(
     step: Float[Array, ""],
 ) -> Float[Array, " cells"]:
     """log mass of the inner part at each lattice point."""
-    low, high = _open_interval(family)
+    _, high = _open_interval(family)
     left = start + step * jnp.arange(0.0, _CELLS)
     if family.is_integer:
         middle = left + 0.5 * (step - 1)

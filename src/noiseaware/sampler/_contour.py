@@ -14,9 +14,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
+from noiseaware.prior import Numeric
 
 _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
 _NEWTON = 24
@@ -74,7 +74,7 @@ def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: 
     _, _, ceiling = law.reach()
     if is_laplace(mechanism):
 
-        def slope(c):
+        def slope(c):  # pyright: ignore[reportRedeclaration]
             square = (scale * c) ** 2
             return 2 * scale**2 * c / (1 - square), 2 * scale**2 * (1 + square) / (1 - square) ** 2
 
@@ -83,7 +83,7 @@ def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: 
         noise = -jnp.log1p(-((scale * c) ** 2))
     else:
 
-        def slope(c):
+        def slope(c):  # pyright: ignore[reportRedeclaration]
             return scale**2 * c, scale**2 + jnp.zeros_like(c)
 
         c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), slope)
@@ -93,7 +93,7 @@ def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: 
 
 
 def _gaussian_bracket(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric):
-    """c = (y − n k'(c))/σ² lies between its values at the greatest and the least sum, and between c = 0 and its own there."""
+    """c = (y − n k'(c))/σ² lies between its values at the greatest and the least sum, and between 0 and that at 0."""
     least, greatest, ceiling = law.reach()
     _, mean, _ = law.tilted(jnp.zeros_like(y))
     gap = (y - n * mean) / scale**2

@@ -17,10 +17,9 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.prior import Dirichlet
+from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.sampler import _line
 
 _MOST_BLOCKS = 2**16

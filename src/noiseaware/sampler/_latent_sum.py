@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family import AbstractScalarFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Laplace
+from noiseaware.prior import Numeric
 from noiseaware.sampler import _contour
 
 # Records enough for the contour: of a count with this variance, or of a sum with this (mean/sd)², what is left of the

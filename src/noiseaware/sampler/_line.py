@@ -88,7 +88,8 @@ def redistribute(nodes: Float[Array, " m"], log_density: Float[Array, " m"]) -> 
     root = jnp.sqrt(jnp.maximum(bend[1:], bend[:-1]))
     height = jnp.exp(0.25 * (jnp.maximum(log_density[1:], log_density[:-1]) - log_density.max()))
     plain, bent = height * length, height * root * length
-    share = 0.45 * plain / jnp.maximum(plain.sum(), 1e-300) + 0.45 * bent / jnp.maximum(bent.sum(), 1e-300) + 0.1 / length.size
+    share = 0.45 * plain / jnp.maximum(plain.sum(), 1e-300)
+    share = share + 0.45 * bent / jnp.maximum(bent.sum(), 1e-300) + 0.1 / length.size
     level = jnp.append(jnp.zeros(1), jnp.cumsum(share))
     return jnp.interp(jnp.linspace(0, 1, nodes.size) * level[-1], level, nodes)
 
@@ -137,7 +138,7 @@ def draw(
 def cells(
     nodes: Float[Array, " m"], log_density: Float[Array, " m"], *, whole: bool
 ) -> tuple[Float[Array, " c"], Float[Array, " c"], Float[Array, " c"]]:
-    """Length, slope and log mass of each cell. On whole numbers, cell i is {x_i, …, x_{i+1} − 1} and the last is {x_m}."""
+    """Length, slope and log mass of each cell; on whole numbers, {x_i, …, x_{i+1} − 1}, and the last is {x_m}."""
     floor = log_density.max() - 14 * _DEPTH  # keeps slopes finite where the density is 0
     log_density = jnp.where(jnp.isnan(log_density), log_density, jnp.maximum(log_density, floor))
     if whole:

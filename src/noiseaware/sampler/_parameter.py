@@ -4,8 +4,8 @@
 
 The log likelihood comes from _latent_sum (records as they are) or _altered_sum (clamped or dropped). In the prior's
 real coordinate the line is narrowed to where the mass is, the log posterior evaluated at 128 nodes there, placed by
-mass and curvature, interpolated by cubics, and θ drawn by the inverse CDF. Records that are dropped make E t(x) rise and fall with θ, so
-the line is searched in pieces on which it is monotone.
+mass and curvature, interpolated by cubics, and θ drawn by the inverse CDF. Records that are dropped make E t(x) rise
+and fall with θ, so the line is searched in pieces on which it is monotone.
 """
 
 import functools
@@ -13,11 +13,10 @@ import functools
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
-from jaxtyping import ArrayLike as Numeric
 
 from noiseaware.family import AbstractScalarFamily, AbstractUnboundedFamily
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.prior import AbstractScalarPrior
+from noiseaware.prior import AbstractScalarPrior, Numeric
 from noiseaware.sampler import _altered_sum, _latent_sum, _line
 
 _NODES, _NARROW, _SPREAD = 128, 5, 2
@@ -74,7 +73,7 @@ def _pieces(
 ) -> Float[Array, "pieces 2"]:
     """Where the coordinate may lie, cut where E t(x) turns."""
     low, high = _range(family, prior, average)
-    if not is_altered(family) or family.outside == "clamp":
+    if not isinstance(family, AbstractUnboundedFamily) or not family.is_altered or family.outside == "clamp":
         return jnp.stack([low, high])[None]
     v = jnp.linspace(low, high, _SEARCH)
     mean = jax.vmap(lambda t: _altered_sum.record(family, t).tilted(jnp.zeros(()))[1])(prior.from_real(v))
@@ -86,7 +85,7 @@ def _pieces(
 def _range(
     family: AbstractScalarFamily, prior: AbstractScalarPrior, average: Float[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Nearly all that a float can hold of (0, ∞) or (0, 1); for a mean, the reach of the prior, the bounds and the data."""
+    """Nearly all that a float can hold of (0, ∞) or (0, 1); for a mean, the reach of prior, bounds and data."""
     if family.possible(1.0)[0] == 0:
         positive = prior.from_real(jnp.full_like(average, 800.0)) > 1
         return jnp.full_like(average, -600.0), jnp.where(positive, 600.0, 36.0)

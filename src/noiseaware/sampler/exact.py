@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware.artifact import Release
 from noiseaware.family import Categorical
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Laplace
-from noiseaware.prior import AbstractPrior
+from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.sampler import _counts, _parameter
 
 # A continuous statistic under discrete noise is treated as under the continuous law. Their densities differ by
@@ -71,7 +71,7 @@ def _sampler(
     count = float(n)
     if isinstance(mechanism, Identity):
         return lambda key, y: family.update(prior, family.project(y, n), n).sample(key, (num_draws,))
-    if isinstance(family, Categorical):
+    if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
         shape = _counts.shape_for(prior, mechanism, y, count)
         return lambda key, y: _counts.draws(key, prior, mechanism, y, count, num_draws=num_draws, shape=shape)
     return lambda key, y: _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
@@ -82,7 +82,7 @@ def log_likelihood(
 ) -> Float[Array, "b m"]:
     """log p(y | θ) for m values of θ a release."""
     count = float(n)
-    if isinstance(family, Categorical):
+    if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
         shape = _counts.shape_for(prior, mechanism, y, count)
         return jax.vmap(lambda y, t: _counts.log_likelihood(mechanism, y, count, t, shape=shape))(y, theta)
     return jax.vmap(lambda y, t: _parameter.log_likelihood(family, mechanism, y[0], count, t))(y, theta)
