@@ -19,31 +19,36 @@ def noise_quantiles(law: str, scale: float, u: np.ndarray) -> np.ndarray:
 
 
 class GridPosterior:
-    """p(θ | y) on a grid of a coordinate v, and its CDF at any θ."""
+    """p(θ | y) on a grid of a coordinate v (logit, log or the identity), laid twice: wide, then where the mass is."""
 
-    def __init__(self, theta: np.ndarray, log_prior_dv: np.ndarray, v: np.ndarray, likelihood: np.ndarray) -> None:
-        density = np.exp(log_prior_dv - log_prior_dv.max()) * likelihood
+    def __init__(self, prior, likelihood, *, wide: int, close: int) -> None:
+        low, high = prior.ppf(1e-7), prior.isf(1e-7)
+        self.prior, self.kind = prior, prior.dist.name
+        edges = {
+            "beta": lambda: (np.log(max(low, 1e-15)), np.log(high / (1 - high)) if high < 1 else 34.0),
+            "gamma": lambda: (np.log(max(low, 1e-15)), np.log(high)),
+            "norm": lambda: (low, high),
+        }[self.kind]()
+        v = np.linspace(*edges, wide)
+        held = np.flatnonzero(self._density(v, likelihood) > 1e-9)
+        v = np.linspace(v[max(held[0] - 1, 0)], v[min(held[-1] + 1, wide - 1)], close)
+        density = self._density(v, likelihood)
         mass = 0.5 * (density[1:] + density[:-1]) * np.diff(v)
-        self.theta = theta
+        self.theta = self._theta(v)
         self.cumulative = np.append(0.0, np.cumsum(mass)) / mass.sum()
+
+    def _theta(self, v: np.ndarray) -> np.ndarray:
+        return {"beta": lambda: 1 / (1 + np.exp(-v)), "gamma": lambda: np.exp(v), "norm": lambda: v}[self.kind]()
+
+    def _density(self, v: np.ndarray, likelihood) -> np.ndarray:
+        theta = self._theta(v)
+        jacobian = {"beta": lambda: np.log(theta) - np.log1p(np.exp(v)), "gamma": lambda: v, "norm": lambda: 0.0}
+        log_prior = self.prior.logpdf(theta) + jacobian[self.kind]()
+        density = np.exp(log_prior - log_prior.max()) * np.array([likelihood(t) for t in theta])
+        return density / density.max()
 
     def cdf(self, theta: np.ndarray) -> np.ndarray:
         return np.interp(theta, self.theta, self.cumulative)
-
-
-def prior_grid(prior, size: int):
-    """θ, log prior density of v, and v: logit, log or the identity, as the support asks."""
-    law = getattr(prior, "dist", prior).name
-    low, high = prior.ppf(1e-7), prior.isf(1e-7)
-    if law == "beta":
-        v = np.linspace(np.log(max(low, 1e-15)), np.log(high / (1 - high)) if high < 1 else 34.0, size)
-        theta = 1 / (1 + np.exp(-v))
-        return theta, prior.logpdf(theta) + np.log(theta) - np.log1p(np.exp(v)), v
-    if law == "gamma":
-        v = np.linspace(np.log(max(low, 1e-15)), np.log(high), size)
-        return np.exp(v), prior.logpdf(np.exp(v)) + v, v
-    v = np.linspace(low, high, size)
-    return v, prior.logpdf(v), v
 
 
 @pytest.fixture
@@ -65,7 +70,6 @@ def oracle():
     """The pieces above, for tests that make their own likelihood."""
 
     class Oracle:
-        grid = staticmethod(prior_grid)
         noise = staticmethod(noise_density)
         noise_quantiles = staticmethod(noise_quantiles)
         posterior = GridPosterior

@@ -64,9 +64,11 @@ def likelihood(oracle, law: str, scale: float, y: float, total, whole: bool) -> 
 
 def posterior(oracle, name: str, law: str, scale: float, y: float, n: int):
     family, _, prior, total = FAMILIES[name]
-    theta, log_prior, v = oracle.grid(prior, 600)
-    values = [likelihood(oracle, law, scale, y, total(n, t), family.is_integer) for t in theta]
-    return oracle.posterior(theta, log_prior, v, np.array(values))
+
+    def at(theta: float) -> float:
+        return likelihood(oracle, law, scale, y, total(n, theta), family.is_integer)
+
+    return oracle.posterior(prior, at, wide=200, close=250)
 
 
 def typical(name: str, n: int, law: str):

@@ -21,7 +21,7 @@ app = typer.Typer(
 )
 
 
-# XLA's optimiser takes seconds to save hundredths in a command that runs once. An unknown flag would end the process, so
+# XLA's optimiser takes seconds to save hundredths in a command that runs once. An unknown flag ends the process, so
 # each is given only to the versions of JAX that were seen to know it.
 _QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 _QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0.12": _QUICK}

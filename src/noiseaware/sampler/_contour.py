@@ -19,7 +19,7 @@ from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
 from noiseaware.prior import Numeric
 
 _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
-_NEWTON = 24
+_NEWTON = 30
 
 
 @runtime_checkable
@@ -53,7 +53,13 @@ def is_laplace(mechanism: AbstractMechanism) -> bool:
 
 
 def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Float[Array, ""]:
-    """The c in [low, high] nearest to n k'(c) + slope(c) = y, by Newton steps inside a shrinking bracket."""
+    """The c in [low, high] nearest to n k'(c) + slope(c) = y.
+
+    Newton steps inside a shrinking bracket; where one leaves it, the bracket is halved on a sinh scale, because it may
+    span many orders of magnitude.
+    """
+    start = jnp.clip(jnp.zeros_like(y), low, high)
+    unit = 1 / jnp.sqrt(n * law.tilted(start)[2] + slope(start)[1] + 1e-300)
 
     def step(_, state):
         c, low, high = state
@@ -62,9 +68,9 @@ def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Floa
         gap = n * mean + value - y
         low, high = jnp.where(gap < 0, c, low), jnp.where(gap < 0, high, c)
         newton = c - gap / jnp.maximum(n * variance + derivative, 1e-300)
-        return jnp.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high)), low, high
+        halved = unit * jnp.sinh(0.5 * (jnp.arcsinh(low / unit) + jnp.arcsinh(high / unit)))
+        return jnp.where((newton >= low) & (newton <= high), newton, jnp.clip(halved, low, high)), low, high
 
-    start = jnp.clip(jnp.zeros_like(y), low, high)
     return jax.lax.fori_loop(0, _NEWTON, step, (start, low, high))[0]
 
 
