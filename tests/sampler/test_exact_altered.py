@@ -101,14 +101,14 @@ def check(name, outside, law, n, cells, oracle, matches, seed):
         posterior = na.infer(release, prior, num_draws=DRAWS, seed=seed)
         assert posterior.is_exact
         right = oracle.posterior(
-            scipy_prior, lambda t: likelihood(oracle, law, scale, y, n, *altered(t)), wide=80, close=120
+            scipy_prior, lambda t: likelihood(oracle, law, scale, y, n, *altered(t)), wide=60, close=100
         )
-        # the slack is the oracle's: 120 values of θ, and records rounded to a lattice
+        # the slack is the oracle's: 100 values of θ, and records rounded to a lattice
         matches(posterior.draws[family.parameters[0]], right.cdf, slack=3e-3)
 
 
-@pytest.mark.parametrize("n", [1, 10])
-@pytest.mark.parametrize("law", MECHANISMS)
+@pytest.mark.parametrize("n", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("outside", ["clamp", "drop"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_draws_match_the_oracle(name, outside, law, n, oracle, matches, seed):
@@ -134,7 +134,7 @@ def test_a_sum_out_of_reach_says_only_what_the_tail_says(law, oracle, matches, s
         return record(stats.expon(scale=1 / theta), (0, 5), "clamp", 1200, False)
 
     prior = stats.gamma(8, scale=0.5)
-    right = oracle.posterior(prior, lambda t: likelihood(oracle, law, 10.0, -40.0, 10, *altered(t)), wide=80, close=120)
+    right = oracle.posterior(prior, lambda t: likelihood(oracle, law, 10.0, -40.0, 10, *altered(t)), wide=60, close=100)
     matches(draws, right.cdf, slack=3e-3)
 
 

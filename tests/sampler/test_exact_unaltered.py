@@ -68,7 +68,7 @@ def posterior(oracle, name: str, law: str, scale: float, y: float, n: int):
     def at(theta: float) -> float:
         return likelihood(oracle, law, scale, y, total(n, theta), family.is_integer)
 
-    return oracle.posterior(prior, at, wide=200, close=250)
+    return oracle.posterior(prior, at, wide=100, close=150)
 
 
 def typical(name: str, n: int, law: str):
@@ -78,7 +78,7 @@ def typical(name: str, n: int, law: str):
     return at.mean(), max(at.std(), 0.3)
 
 
-@pytest.mark.parametrize("n", [1, 10, 1000])
+@pytest.mark.parametrize("n", [pytest.param(1, marks=pytest.mark.slow), 10, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("law", MECHANISMS)
 @pytest.mark.parametrize("name", FAMILIES)
 def test_draws_match_the_oracle(name, law, n, oracle, matches, seed):
@@ -97,7 +97,7 @@ def test_draws_match_the_oracle(name, law, n, oracle, matches, seed):
             y = round(y) if "discrete" in law else y
             release = na.Release(family=family, values=[y], n=n, mechanism=MECHANISMS[law](scale))
         draws = na.infer(release, prior, num_draws=DRAWS, seed=seed).draws[family.parameters[0]]
-        matches(draws, posterior(oracle, name, law, scale, y, n).cdf, slack=5e-4)  # of the oracle's own grid
+        matches(draws, posterior(oracle, name, law, scale, y, n).cdf, slack=2e-3)  # of the oracle's own grid
 
 
 @pytest.mark.parametrize("y", [-300, 1500])

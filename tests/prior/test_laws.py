@@ -1,0 +1,61 @@
+"""What every prior must do, against SciPy."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from noiseaware.prior import Beta, Dirichlet, Gamma, Normal
+
+SCALAR = {
+    "beta": (Beta(0.5, 100.0), stats.beta(0.5, 100)),
+    "gamma": (Gamma(0.5, 5.0), stats.gamma(0.5, scale=0.2)),
+    "normal": (Normal(1.0, 4.0), stats.norm(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_density(name, x64):
+    prior, law = SCALAR[name]
+    theta = law.ppf(np.linspace(0.01, 0.99, 21))
+    np.testing.assert_allclose(prior.log_density(jnp.asarray(theta)), law.logpdf(theta), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_draws(name, x64, key):
+    prior, law = SCALAR[name]
+    draws = np.asarray(prior.sample(key, (50_000,)))
+    assert stats.kstest(draws, law.cdf).statistic < 2.7 / 50_000**0.5  # the 1e−6 point of Kolmogorov's distribution
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_density_in_the_real_coordinate_integrates_to_one(name, x64):
+    prior, _ = SCALAR[name]
+    v = jnp.linspace(-80.0, 40.0, 40_001)
+    assert float(jnp.trapezoid(jnp.exp(prior.log_density_real(v)), v)) == pytest.approx(1, abs=1e-6)
+
+
+def test_dirichlet(x64, key):
+    prior, a = Dirichlet([0.5, 2, 5]), np.array([0.5, 2, 5])
+    theta = np.array([0.1, 0.3, 0.6])
+    assert float(prior.log_density(jnp.asarray(theta))) == pytest.approx(stats.dirichlet(a).logpdf(theta))
+    draws = np.asarray(prior.sample(key, (50_000,)))
+    for j in range(3):
+        assert stats.kstest(draws[:, j], stats.beta(a[j], a.sum() - a[j]).cdf).statistic < 2.7 / 50_000**0.5
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Beta(0, 1),
+        lambda: Beta(1, float("nan")),
+        lambda: Gamma(-1, 1),
+        lambda: Normal(0, 0),
+        lambda: Normal(float("inf"), 1),
+        lambda: Dirichlet([1]),
+        lambda: Dirichlet([1, -1]),
+    ],
+)
+def test_bad_parameters_are_refused(make):
+    with pytest.raises(ValueError, match="must"):
+        make()
