@@ -21,7 +21,7 @@ def settings() -> dict:
 
 
 def test_the_exact_posterior_of_rare_events_is_calibrated_and_the_naive_is_not(seed):
-    setting = {"n": 1000, "epsilon": 1, "num_trials": 500, "seed": seed}
+    setting = {"n": 1000, "epsilon": 0.1, "num_trials": 500, "seed": seed}
     right = na.calibrate(na.family.Bernoulli(), na.prior.Beta(0.5, 100), **setting)
     wrong = na.calibrate(na.family.Bernoulli(), na.prior.Beta(0.5, 100), method="naive", **setting)
     assert right.ks < 1.95 / 500**0.5  # the 0.1 % level
@@ -47,14 +47,13 @@ def test_a_posterior_that_ignores_the_data_is_found_by_the_likelihood(seed, monk
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "epsilon"), [(10, 1), (1000, 0.1)])
 @pytest.mark.parametrize("name", settings())
-def test_every_exact_posterior_is_calibrated(name, n, epsilon, seed):
-    """The grid of benchmarks/calibration.py, thinned to what continuous integration can afford."""
+def test_every_exact_posterior_is_calibrated(name, seed):
+    """One point of the grid of benchmarks/calibration.py, which takes hours."""
     family, prior = settings()[name]
     trials = 250
-    found = na.calibrate(family, prior, n=n, epsilon=epsilon, num_trials=trials, seed=seed)
-    assert found.ks < 2.4 / trials**0.5  # of some 60 distances, one passes this in 3000 runs
+    found = na.calibrate(family, prior, n=100, epsilon=1, num_trials=trials, seed=seed)
+    assert found.ks < 2.4 / trials**0.5  # of some 30 distances, one passes this in 1600 runs
     assert np.isfinite(list(found.coverage(0.5).values())).all()
 
 

@@ -11,6 +11,7 @@ from scipy import integrate, stats
 import noiseaware.family as family
 from noiseaware.family._special import log_gammainc, log_gammaincc
 from noiseaware.prior import Beta, Dirichlet, Gamma, Normal
+from noiseaware.privacy import check_neighbours
 
 # name: (family, θ, law of a record)
 SCALAR = {
@@ -157,7 +158,7 @@ def test_categorical_update_and_projection(x64):
         (lambda: family.Categorical("x", levels=["a", 1]), "all text or all whole"),
         (lambda: family.Categorical("x", levels=[True, False]), "all text or all whole"),
         (lambda: family.Exponential("x").sensitivity(), "bounds must be given"),
-        (lambda: family.Bernoulli("x").sensitivity("nobody"), "neighbours must be"),
+        (lambda: check_neighbours("nobody"), "neighbours must be"),
     ],
 )
 def test_bad_families_are_refused_in_a_sentence(make, message):

@@ -100,9 +100,11 @@ def check(name, outside, law, n, cells, oracle, matches, seed):
         release = na.Release(family=family, values=[y], n=n, mechanism=mechanism)
         posterior = na.infer(release, prior, num_draws=DRAWS, seed=seed)
         assert posterior.is_exact
-        right = oracle.posterior(
-            scipy_prior, lambda t: likelihood(oracle, law, scale, y, n, *altered(t)), wide=60, close=100
-        )
+
+        def at(theta: float, y=y, scale=scale) -> float:
+            return likelihood(oracle, law, scale, y, n, *altered(theta))
+
+        right = oracle.posterior(scipy_prior, at, wide=60, close=100)
         # the slack is the oracle's: 100 values of θ, and records rounded to a lattice
         matches(posterior.draws[family.parameters[0]], right.cdf, slack=3e-3)
 
