@@ -1,9 +1,9 @@
 """Draws from the noise-aware posterior of a count, against other ways to get them, measured side by side in one run.
 
-    (a) a plain NumPy loop of Algorithm 1 of Bernstein & Sheldon 2018      bar: ours ≥ 10 000 × at ε = 0.01, ≥ 1000 × at 0.1
-    (b) NumPyro's NUTS on the collapsed model                              bar: ours ≥ 500 ×
-    (c) plain conjugate draws, NumPy's and JAX's: the floor                bar: ours ≤ 5 × its time at 100 000 draws
-    and cost must not grow with n                                          bar: n = 10⁸ within 2 × of n = 10⁴
+    (a) a NumPy loop of Algorithm 1 of Bernstein & Sheldon 2018   bar: ours ≥ 10 000 × at ε = 0.01, ≥ 1000 × at 0.1
+    (b) NumPyro's NUTS on the collapsed model                     bar: ours ≥ 500 ×
+    (c) plain conjugate draws, NumPy's and JAX's: the floor       bar: ours ≤ 5 × its time at 100 000 draws
+    and cost must not grow with n                                 bar: n = 10⁸ within 2 × of n = 10⁴
 
 (a) and (b) in effective draws a second, compile time apart. Run `python benchmarks/exact.py`.
 """
