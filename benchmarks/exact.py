@@ -101,7 +101,7 @@ def main() -> None:
             floor = best(lambda y=y: rng.beta(A + y, B + N - y, DRAWS))
             print(f"  (c) NumPy conjugate draws:     {1e3 * floor:9.1f} ms,    ours {seconds / floor:9.2f} × the time")
             draw = jax.jit(lambda key, y: jax.random.beta(key, A + y, B + N - y, (DRAWS,)))
-            floor = best(lambda y=y: draw(jax.random.key(0), y).block_until_ready())
+            floor = best(lambda y=y, draw=draw: draw(jax.random.key(0), y).block_until_ready())
             print(f"      JAX conjugate draws:       {1e3 * floor:9.1f} ms,    ours {seconds / floor:9.2f} × the time")
         small, large = (ours(0.43 * n, n, 0.01)[0] for n in (10**4, 10**8))
         print(f"n = 10⁸ against n = 10⁴: {large / small:.2f} × the time")
