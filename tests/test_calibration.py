@@ -51,7 +51,7 @@ def test_a_posterior_that_ignores_the_data_is_found_by_the_likelihood(seed, monk
 def test_every_exact_posterior_is_calibrated(name, seed):
     """One point of the grid of benchmarks/calibration.py, which takes hours."""
     family, prior = settings()[name]
-    trials = 250
+    trials = 100
     found = na.calibrate(family, prior, n=100, epsilon=1, num_trials=trials, seed=seed)
     assert found.ks < 2.4 / trials**0.5  # of some 30 distances, one passes this in 1600 runs
     assert np.isfinite(list(found.coverage(0.5).values())).all()
