@@ -59,7 +59,8 @@ def likelihood(oracle, law: str, scale: float, y: float, total, whole: bool) -> 
     u = (np.arange(4000) + 0.5) / 4000
     if scale < total.std():
         return total.pdf(y - oracle.noise_quantiles(law, scale, u)).mean()
-    return oracle.noise(law, scale, y - total.ppf(u)).mean() / scale
+    constant = 2 * scale if "laplace" in law else (2 * np.pi) ** 0.5 * scale
+    return oracle.noise(law, scale, y - total.ppf(u)).mean() / constant
 
 
 def posterior(oracle, name: str, law: str, scale: float, y: float, n: int):
