@@ -19,7 +19,7 @@ from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
 from noiseaware.prior import Numeric
 
 _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
-_NEWTON = 30
+_ALTERNATE, _STEPS = 30, 40
 
 
 @runtime_checkable
@@ -55,13 +55,13 @@ def is_laplace(mechanism: AbstractMechanism) -> bool:
 def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Float[Array, ""]:
     """The c in [low, high] nearest to n k'(c) + slope(c) = y.
 
-    Newton steps inside a shrinking bracket; where one leaves it, the bracket is halved on a sinh scale, because it may
-    span many orders of magnitude.
+    Newton steps inside a shrinking bracket, and at first every other step a halving of it, on a sinh scale because it
+    may span many orders of magnitude: from the far side of e^c, Newton alone comes back by 1 a step.
     """
     start = jnp.clip(jnp.zeros_like(y), low, high)
     unit = 1 / jnp.sqrt(n * law.tilted(start)[2] + slope(start)[1] + 1e-300)
 
-    def step(_, state):
+    def step(i, state):
         c, low, high = state
         _, mean, variance = law.tilted(c)
         value, derivative = slope(c)
@@ -69,9 +69,10 @@ def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Floa
         low, high = jnp.where(gap < 0, c, low), jnp.where(gap < 0, high, c)
         newton = c - gap / jnp.maximum(n * variance + derivative, 1e-300)
         halved = unit * jnp.sinh(0.5 * (jnp.arcsinh(low / unit) + jnp.arcsinh(high / unit)))
-        return jnp.where((newton >= low) & (newton <= high), newton, jnp.clip(halved, low, high)), low, high
+        is_newton = (newton >= low) & (newton <= high) & ((i % 2 == 0) | (i >= _ALTERNATE))
+        return jnp.where(is_newton, newton, jnp.clip(halved, low, high)), low, high
 
-    return jax.lax.fori_loop(0, _NEWTON, step, (start, low, high))[0]
+    return jax.lax.fori_loop(0, _STEPS, step, (start, low, high))[0]
 
 
 def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric) -> Float[Array, ""]:
