@@ -71,7 +71,7 @@ def test_two_categories_are_a_bernoulli(matches, seed):
     matches(draws, lambda t: stats.beta.cdf(t[:, None], 2 + k, 3 + n - k) @ weight)
 
 
-@pytest.mark.parametrize(("n", "scale"), [(70_000, 5.0), (10**6, 200.0), (10**9, 2e4), (10**9, 0.04)])
+@pytest.mark.parametrize(("n", "scale"), [(70_000, 5.0), (10**6, 200.0), (10**9, 2e4), (10**9, 0.04), (10**9, 0.1)])
 def test_many_records_agree_with_normal_theory(n, scale, matches, seed):
     """k_j | y is normal, with Σk = n shared out; θ_j | k adds its own spread."""
     theta = np.array([0.2, 0.3, 0.5])

@@ -113,7 +113,10 @@ def _moments_found(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, til
 def _tilt(
     moments: Callable[[Float[Array, ""]], Moments], log_weight: LogWeight, y: Float[Array, " J"], n: Numeric
 ) -> Float[Array, ""]:
-    """λ by bisection, to well within what moves a mean by a standard deviation."""
+    """λ by bisection, to well within what moves a mean by a standard deviation.
+
+    On a sinh scale: far from the λ sought, λk is so large that its rounding would hide the mass.
+    """
     zero, top = jnp.zeros_like(y), jnp.full_like(y, n)
     # |λ| never needs to pass the steepest slope of a log weight, which is at an end, by more than this
     ends = log_weight(jnp.stack([zero, zero + 1, top - 1, top]))
@@ -122,11 +125,12 @@ def _tilt(
     def halve(_, bracket):
         low, high = bracket
         middle = 0.5 * (low + high)
-        below = moments(middle).mean.sum() < n
+        below = moments(jnp.sinh(middle)).mean.sum() < n
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (-reach, reach))
-    return 0.5 * (low + high)
+    edge = jnp.arcsinh(reach)
+    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (-edge, edge))
+    return jnp.sinh(0.5 * (low + high))
 
 
 def forward(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, shape: Shape) -> Forward:
