@@ -13,7 +13,7 @@ from noiseaware.marginal import Estimate
 
 def test_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("noiseaware.posterior._METHODS", _quick())
+    monkeypatch.setattr("noiseaware.posterior.METHODS", _quick())
     done = CliRunner().invoke(app, ["demo"])
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
@@ -35,9 +35,9 @@ def test_demo(tmp_path, monkeypatch):
 
 def _quick() -> dict:
     """The naive draws under the name of the exact ones: the story without the sampler's compilation."""
-    from noiseaware.posterior import _METHODS
+    from noiseaware.posterior import METHODS
 
-    return _METHODS | {"exact": _METHODS["naive"]}
+    return METHODS | {"exact": METHODS["naive"]}
 
 
 @pytest.mark.slow

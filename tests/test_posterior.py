@@ -1,5 +1,6 @@
 """infer and Posterior: what is checked, what is recorded, and what other tools can read."""
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -102,9 +103,10 @@ def test_refusals_are_one_sentence(release, prior, options, sentence):
 
 def test_draws_that_are_not_finite_are_an_error(monkeypatch):
     def broken(key, release, prior, num_draws):
-        return {"theta": jax.numpy.full(num_draws, jax.numpy.nan).at[0].set(0.5)}
+        return jax.numpy.full(num_draws, jax.numpy.nan).at[0].set(0.5)
 
-    monkeypatch.setitem(posterior_module._METHODS, "exact", posterior_module._Method(broken, lambda release: None))
+    methods = posterior_module.METHODS
+    monkeypatch.setitem(methods, "exact", dataclasses.replace(methods["exact"], draws=broken))
     with pytest.raises(RuntimeError, match="gave 9 draws of theta that are not finite"):
         na.infer(COUNT, UNIFORM, num_draws=10, seed=0)
 

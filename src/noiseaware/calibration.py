@@ -19,13 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import (
-    AbstractMechanism,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
-)
+from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from noiseaware.posterior import METHODS, checked_method
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number, Pure, promised
 from noiseaware.sampler import exact
@@ -89,7 +84,7 @@ def calibrate(
     seed: int | None = None,
 ) -> Calibration:
     """Ranks of the truth over simulated tables of n records, released with epsilon, rho or a given mechanism."""
-    draw_batch = _method(method)
+    draw_batch = METHODS[checked_method(method)].batch
     if mechanism is None:
         mechanism = _simulated_noise(family, epsilon=epsilon, rho=rho)
     elif epsilon is not None or rho is not None:
@@ -104,20 +99,6 @@ def calibrate(
             for key, size in zip(keys, _progress(sizes), strict=True)
         ]
     return Calibration({name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]})
-
-
-def _method(name: str) -> BatchMethod:
-    methods: dict[str, BatchMethod] = {"auto": exact.batch, "exact": exact.batch, "naive": _naive_batch}
-    if name not in methods:
-        raise ValueError(f"method must be one of {', '.join(methods)}, got {name!r}.")
-    return methods[name]
-
-
-def _naive_batch(keys, family, prior, mechanism, y, n, *, num_draws: int):
-    def one(key, y):
-        return family.update(prior, family.project(y, n), n).sample(key, (num_draws,))
-
-    return jax.vmap(one)(keys, y)
 
 
 def _simulated_noise(family: AbstractFamily, *, epsilon: Number | None, rho: Number | None) -> AbstractMechanism:
@@ -168,10 +149,10 @@ def simulate(
 
 def _named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
     """One array a scalar parameter."""
-    name = family.parameters[0]
-    if theta.ndim == 2:
-        return {name: theta}
-    return {f"{name}[{j}]": theta[..., j] for j in range(theta.shape[-1])}
+    named = family.named(theta)
+    if any(values.ndim == 3 for values in named.values()):
+        return {f"{name}[{j}]": values[..., j] for name, values in named.items() for j in range(values.shape[-1])}
+    return named
 
 
 def _rank(values: np.ndarray, ties: np.ndarray) -> np.ndarray:

@@ -21,7 +21,6 @@ from noiseaware.artifact import Release, check_free
 from noiseaware.baseline import naive
 from noiseaware.family import Categorical
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
-from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import exact
 from noiseaware.words import prior_words
@@ -36,24 +35,18 @@ MOST_DRAWS = 10_000_000
 _CHAINS = 4
 
 
-def _why_naive(release: Release) -> str | None:
-    """The naive posterior is right only where there was nothing to be aware of."""
-    if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
-        return None
-    return (
-        "It takes the released value for the true one, and so leaves out the noise and any record outside the bounds."
-    )
-
-
 @dataclass(frozen=True)
-class _Method:
-    draws: Callable[..., dict[str, jax.Array]]
+class Method:
+    """A way to draw from p(θ | release): for one release, for a batch that differs in y alone, and how exact it is."""
+
+    draws: Callable[..., jax.Array]
+    batch: Callable[..., jax.Array]
     explanation: Callable[[Release], str | None]
 
 
-_METHODS = {
-    "exact": _Method(exact.draws, exact.explanation),
-    "naive": _Method(naive.draws, _why_naive),
+METHODS = {
+    name: Method(module.draws, module.batch, module.explanation)
+    for name, module in (("exact", exact), ("naive", naive))
 }
 
 
@@ -66,19 +59,19 @@ def infer(
     seed: int | None = None,
 ) -> "Posterior":
     """Draws from p(θ | release)."""
-    name = _checked_method(method)
+    name = checked_method(method)
     _check_prior(release, prior)
     _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
     seed = secrets.randbits(32) if seed is None else seed
     _check_whole("seed", seed, 0, 2**63 - 1)
     with jax.enable_x64(True):
-        drawn = _METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
-        draws = {parameter: np.asarray(values, dtype=np.float64) for parameter, values in drawn.items()}
+        drawn = METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
+        draws = release.family.named(np.asarray(drawn, dtype=np.float64))
     for parameter, values in draws.items():
         if not np.isfinite(values).all():
             lost = int((~np.isfinite(values)).sum())
             raise RuntimeError(f"method {name!r} gave {lost} draws of {parameter} that are not finite numbers.")
-    return Posterior(draws, release, prior, name, _METHODS[name].explanation(release), int(seed))
+    return Posterior(draws, release, prior, name, METHODS[name].explanation(release), int(seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,10 +243,11 @@ def _diagnostics(draws: np.ndarray) -> dict[str, float]:
     return {name: float(np.asarray(value)) for name, value in values.items()}
 
 
-def _checked_method(method: str) -> str:
+def checked_method(method: str) -> str:
+    """The name of a method; auto is the exact one."""
     name = "exact" if method == "auto" else method
-    if name not in _METHODS:
-        raise ValueError(f"method must be one of auto, {', '.join(_METHODS)}, got {method!r}.")
+    if name not in METHODS:
+        raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")
     return name
 
 

@@ -1,5 +1,6 @@
 """`noiseaware infer`: results on stdout, one sentence for each mistake."""
 
+import dataclasses
 import json
 import math
 import re
@@ -138,6 +139,7 @@ def test_prior_from_words(text, prior):
 def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
     from noiseaware import posterior
 
-    broken = posterior._Method(lambda key, release, prior, m: {"theta": [math.nan] * m}, lambda release: None)
-    monkeypatch.setitem(posterior._METHODS, "naive", broken)
+    naive = posterior.METHODS["naive"]
+    broken = dataclasses.replace(naive, draws=lambda key, release, prior, m: [math.nan] * m)
+    monkeypatch.setitem(posterior.METHODS, "naive", broken)
     assert "not finite" in refused(*INFER, status=4)

@@ -3,17 +3,41 @@
     p(θ | s := y), with y projected to the nearest possible statistic
 """
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Key
+from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.prior import AbstractPrior
+from noiseaware.mechanism import Identity
+from noiseaware.prior import AbstractPrior, Numeric
 
 
 def posterior(release: Release, prior: AbstractPrior) -> AbstractPrior:
     """The conjugate posterior of someone who does not know of the noise."""
-    return release.family.update(prior, release.family.project(jnp.asarray(release.values), release.n), release.n)
+    return _update(release.family, prior, jnp.asarray(release.values), release.n)
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> dict[str, Array]:
-    return {release.family.parameters[0]: posterior(release, prior).sample(key, (num_draws,))}
+def draws(
+    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    return posterior(release, prior).sample(key, (num_draws,))
+
+
+def batch(
+    keys: Key[Array, " b"], family, prior: AbstractPrior, mechanism, y: Float[Array, "b k"], n: int, *, num_draws: int
+) -> Float[Array, "b num_draws ..."]:
+    """Draws for a batch of releases that differ in y alone."""
+    return jax.vmap(lambda key, y: _update(family, prior, y, n).sample(key, (num_draws,)))(keys, y)
+
+
+def explanation(release: Release) -> str | None:
+    """The naive posterior is right only where there was nothing to be aware of."""
+    if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
+        return None
+    return (
+        "It takes the released value for the true one, and so leaves out the noise and any record outside the bounds."
+    )
+
+
+def _update(family, prior: AbstractPrior, y: Float[Array, " k"], n: Numeric) -> AbstractPrior:
+    return family.update(prior, family.project(y, n), n)

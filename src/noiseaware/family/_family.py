@@ -81,6 +81,12 @@ class AbstractFamily(eqx.Module):
     def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
         """Records as they are summed: clamped to the bounds, or 0 where dropped."""
 
+    def named(self, theta):
+        """θ by the names of its parameters; where there are several, they lie along the last axis."""
+        if len(self.parameters) == 1:
+            return {self.parameters[0]: theta}
+        return {name: theta[..., j] for j, name in enumerate(self.parameters)}
+
     def mean(self, theta: Float[Array, "*batch"]) -> Float[Array, " k"]:
         """E t(x) = ∇A(η)."""
         return jax.grad(self.log_partition)(self.natural(theta))

@@ -25,11 +25,12 @@ from noiseaware.sampler import _counts, _parameter
 _FINE = 20.0
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> dict[str, Array]:
-    """Independent draws of the family's parameter."""
+def draws(
+    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Independent draws of θ."""
     y = jnp.asarray(release.values)
-    one = _sampler(release.family, prior, noise_of(release), y, release.n, num_draws)
-    return {release.family.parameters[0]: one(key, y)}
+    return _sampler(release.family, prior, noise_of(release), y, release.n, num_draws)(key, y)
 
 
 def explanation(release: Release) -> str | None:
