@@ -4,6 +4,11 @@ import os
 import zlib
 
 import hypothesis
+
+from noiseaware.cli import compile_quickly
+
+compile_quickly()  # as the command does; before JAX is imported
+
 import jax
 import pytest
 from jaxtyping import install_import_hook

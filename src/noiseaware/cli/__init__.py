@@ -29,10 +29,15 @@ _QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0
 
 def main() -> None:
     """The entry point of the command."""
+    compile_quickly()
+    app(prog_name="noiseaware")
+
+
+def compile_quickly() -> None:
+    """Ask XLA for quick compilation rather than quick code, unless the user has asked for something."""
     quick = _QUICK_BY_VERSION.get(".".join(version("jax").split(".")[:2]))
     if quick is not None:
         os.environ.setdefault("XLA_FLAGS", quick)
-    app(prog_name="noiseaware")
 
 
 @app.callback(
