@@ -11,6 +11,7 @@ import math
 import os
 import tempfile
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -50,13 +51,18 @@ _LAWS = {cls: law for law, cls in _MECHANISMS.items()}
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a release comes from: tool, time, and the ledger's entry that paid for it."""
+    """Where a release comes from: tool, time, the ledger's entry that paid for it, and how its bounds were chosen.
+
+    Private bounds were chosen near quantiles, for a share of the guarantee; one quantile: the upper bound alone was.
+    """
 
     tool: str | None = None
     version: str | None = None
     created: str | None = None
     ledger_entry: str | None = None
     bounds: Literal["public", "private"] = "public"
+    bounds_share: Fraction | None = None
+    bounds_quantiles: tuple[Fraction, ...] = ()
 
 
 class Release:
@@ -248,6 +254,31 @@ class _Origin(_Strict):
     created: str | None = None
     ledger_entry: str | None = None
     bounds: Literal["public", "private"]
+    bounds_share: str | None = Field(
+        default=None, description="Part of the guarantee's cost that the choice of private bounds took"
+    )
+    bounds_quantiles: list[str] | None = Field(
+        default=None, description="Quantiles near which private bounds were chosen; one: that of the upper bound alone"
+    )
+
+    @classmethod
+    def of(cls, origin: Origin) -> "_Origin":
+        share, quantiles = origin.bounds_share, [plain(q) for q in origin.bounds_quantiles]
+        named = vars(origin) | {
+            "bounds_share": None if share is None else plain(share),
+            "bounds_quantiles": quantiles or None,
+        }
+        return cls(**named)  # type: ignore[arg-type]
+
+    def origin(self) -> Origin:
+        if self.bounds == "public" and (self.bounds_share or self.bounds_quantiles):
+            raise ValueError("origin.bounds must be private where it has a share or quantiles, got public.")
+        share = None if self.bounds_share is None else _proper("origin.bounds_share", self.bounds_share)
+        quantiles = tuple(_proper("origin.bounds_quantiles", q) for q in self.bounds_quantiles or ())
+        if len(quantiles) > 2 or sorted(quantiles) != list(quantiles):
+            raise ValueError(f"origin.bounds_quantiles must be one or two in order, got {self.bounds_quantiles}.")
+        named = self.model_dump() | {"bounds_share": share, "bounds_quantiles": quantiles}
+        return Origin(**named)
 
 
 class _Document(_Strict):
@@ -279,7 +310,7 @@ class _Document(_Strict):
             n=release.n,
             neighbours=release.neighbours,
             guarantee=None if promise is None else _guarantee_document(promise),
-            origin=_Origin(**vars(release.origin)),
+            origin=_Origin.of(release.origin),
         )
 
     def release(self) -> Release:
@@ -295,8 +326,16 @@ class _Document(_Strict):
             grid=self.grid,
             neighbours=self.neighbours,
             guarantee=None if self.guarantee is None else self.guarantee.guarantee(),
-            origin=Origin(**self.origin.model_dump()),
+            origin=self.origin.origin(),
         )
+
+
+def _proper(name: str, text: str) -> Fraction:
+    """A fraction between 0 and 1."""
+    fraction = exact(name, text)
+    if fraction >= 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {text}.")
+    return fraction
 
 
 def _guarantee_document(promise: Guarantee) -> _Guarantee:
@@ -339,5 +378,3 @@ def _checked_count(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a whole number of at least 1, got {n}.")
     return int(n)
-
-

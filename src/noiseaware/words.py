@@ -14,7 +14,7 @@ from noiseaware.family import AbstractScalarFamily, Categorical
 from noiseaware.marginal import PROBABILITY, Estimate
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
 from noiseaware.prior import AbstractPrior, Dirichlet
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Pure, ZeroConcentrated, plain
 
 if TYPE_CHECKING:
     from noiseaware.posterior import Posterior
@@ -115,7 +115,7 @@ def guarantee(release: Release) -> str:
 
 
 def outside(release: Release) -> str:
-    """The public bounds, and what becomes of a record outside them."""
+    """The bounds, and what becomes of a record outside them."""
     family = release.family
     if isinstance(family, Categorical):
         return f"levels {', '.join(shown(v) for v in family.levels)}; any other record counts as the first"
@@ -138,7 +138,7 @@ def facts(release: Release) -> list[tuple[str, str]]:
     """Everything that a release says, as label and text."""
     origin = release.origin
     column = ", ".join(shown(c) for c in release.family.columns)
-    ground = "set in public" if origin.bounds == "public" else "chosen privately from the data"
+    ground = "set in public" if origin.bounds == "public" else _chosen(release)
     known = [
         ("Column", column or None),
         ("Records", f"{release.n:,}, {_RECORDS[release.family.name]}"),
@@ -154,11 +154,23 @@ def facts(release: Release) -> list[tuple[str, str]]:
     return [(label, text if label in ("Released", "Bounds") else shown(text, 200)) for label, text in known if text]
 
 
+def _chosen(release: Release) -> str:
+    """How private bounds came about."""
+    origin, words = release.origin, "chosen privately from the data"
+    if origin.bounds_quantiles:
+        many = "quantiles" if len(origin.bounds_quantiles) > 1 else "quantile"
+        words += f", near the {many} {' and '.join(plain(q) for q in origin.bounds_quantiles)}"
+    share = origin.bounds_share
+    return words if share is None else f"{words}, for {plain(share)} of the guarantee's cost"
+
+
 def brief(release: Release) -> str:
     """A release in one line."""
     column = f" of {shown(release.family.columns[0])}" if release.family.columns else ""
     promise = f", {release.guarantee}" if release.guarantee else ""
     head = f"{release.family.name} release{column}: n = {release.n:,}"
+    if release.origin.bounds == "private" and (bounds := getattr(release.family, "bounds", None)):
+        head += f", bounds {number(bounds[0])} to {number(bounds[1])} chosen privately"
     return f"{head}, {released(release)}, noise {noise(release)}{promise}"
 
 

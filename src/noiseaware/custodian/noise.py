@@ -23,7 +23,7 @@ def calibrated(guarantee: Guarantee, sensitivity: int, sensitivity_squared: int)
     if isinstance(guarantee, Pure):
         mechanism = DiscreteLaplace(above(Fraction(sensitivity) / guarantee.epsilon))
     else:
-        mechanism = DiscreteGaussian(_root_above(Fraction(sensitivity_squared) / (2 * guarantee.rho)))
+        mechanism = DiscreteGaussian(root_above(Fraction(sensitivity_squared) / (2 * guarantee.rho)))
     for _ in range(_LAST_PLACES):
         if _keeps(guarantee, mechanism, sensitivity, sensitivity_squared):
             return mechanism
@@ -52,7 +52,7 @@ def _keeps(guarantee: Guarantee, mechanism: AbstractMechanism, sensitivity: int,
         promise, loss, distance = guarantee.epsilon, Fraction(sensitivity) / scale, sensitivity
     else:
         promise, loss = guarantee.rho, Fraction(sensitivity_squared) / (2 * scale**2)
-        distance = _root_above(Fraction(sensitivity_squared))
+        distance = root_above(Fraction(sensitivity_squared))
     if isinstance(mechanism, DiscreteLaplace) != isinstance(guarantee, Pure):
         return False
     return loss <= promise and _measurement(mechanism).map(distance) <= above(promise)
@@ -74,7 +74,7 @@ def _measurement(mechanism: AbstractMechanism):
     raise TypeError(f"mechanism must be discrete to be drawn, got {type(mechanism).__name__}.")
 
 
-def _root_above(square: Fraction) -> float:
+def root_above(square: Fraction) -> float:
     """The least float found that is not below the root of square."""
     root = math.sqrt(square)
     while Fraction(root) ** 2 < square:

@@ -1,7 +1,7 @@
 """The verb of the custodian: release(table, family, epsilon, ledger) → Release.
 
 Everything that can be refused is refused before the table is read; what the table's public side can still refuse is
-refused before the ledger is charged; and the ledger is charged before noise is drawn.
+refused before the ledger is charged; and the ledger is charged, once and with the total, before anything is drawn.
 """
 
 import math
@@ -9,14 +9,16 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from typing import Literal
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
+from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.privacy import Guarantee, Neighbours, Number, check_neighbours, promised
+from noiseaware.privacy import Guarantee, Neighbours, Number, check_neighbours, plain, promised
 
 try:
     import opendp.measurements as _opendp  # noqa: F401 - noise.py imports it when it draws; missed here, it costs nothing
@@ -43,25 +45,42 @@ def release(
     rho: Number | None = None,
     ledger: str | os.PathLike | Ledger | None = None,
     neighbours: Neighbours = "replace",
+    bounds: Literal["private"] | None = None,
+    bounds_share: Number = SHARE,
+    bounds_quantiles: tuple[Number, Number] = QUANTILES,
 ) -> Release:
-    """Noisy statistics of a table, under ε (Laplace noise) or ρ (Gaussian noise), paid from a ledger."""
+    """Noisy statistics of a table, under ε (Laplace noise) or ρ (Gaussian noise), paid from a ledger.
+
+    With bounds="private" the bounds come from the table too: near two quantiles, for a share of ε or of ρ.
+    """
     guarantee = promised(epsilon=epsilon, rho=rho)
     _check_neighbours(neighbours)
     _check_family(family)
+    selection = choice(family, guarantee, bounds, bounds_share, bounds_quantiles)
+    price = guarantee if selection is None else selection.rest
     table = table if isinstance(table, Table) else Table(table)
-    grid = _finest_grid(family, guarantee, neighbours)
+    grid, *_ = (_finest_grid(possible, price, neighbours) for possible in _possible(family, selection))
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
     if ledger is not None:
         ledger.afford(guarantee)
-    sums, n = table.sums(family, grid.exponent)
-    entry = None if ledger is None else ledger.charge(guarantee, _description(table, family, neighbours))
+    if selection is None:
+        totals, n = table.sums(family, grid.exponent)
+    else:
+        totals, n = table.counts(family.columns[0], selection.candidates)
+    entry = None if ledger is None else ledger.charge(guarantee, _description(table, family, neighbours, selection))
+    if selection is not None:
+        family = within(family, selection.bounds(totals, n))
+        grid = _finest_grid(family, price, neighbours)
+        totals, again = table.sums(family, grid.exponent)
+        if again != n:
+            raise ValueError(f"table {table.name} must not change while it is read.")
     noisy = draw(
         grid.mechanism,
-        sums,
+        totals,
         sensitivity=grid.sensitivity,
         sensitivity_squared=grid.sensitivity_squared,
-        guarantee=guarantee,
+        guarantee=price,
     )
     return Release(
         family=family,
@@ -71,13 +90,42 @@ def release(
         grid=2.0**-grid.exponent,
         neighbours=neighbours,
         guarantee=guarantee,
-        origin=Origin(
-            tool="noiseaware",
-            version=noiseaware.__version__,
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-            ledger_entry=None if entry is None else entry.id,
-            bounds="public",
-        ),
+        origin=_origin(entry, selection),
+    )
+
+
+def choice(
+    family: AbstractFamily,
+    guarantee: Guarantee,
+    bounds: object,
+    bounds_share: Number = SHARE,
+    bounds_quantiles: object = QUANTILES,
+) -> Selection | None:
+    """How the bounds are to be chosen; None where they are public."""
+    if bounds == "private":
+        return planned(family, guarantee, bounds_share, bounds_quantiles)
+    if bounds is not None:
+        raise ValueError(f"bounds must be 'private', or stand in the family as two numbers, got {bounds!r}.")
+    if (bounds_share, bounds_quantiles) != (SHARE, QUANTILES):
+        raise ValueError("bounds_share and bounds_quantiles must be left out unless bounds='private'.")
+    family.sensitivity()  # refuses a family whose bounds are missing
+    return None
+
+
+def _possible(family: AbstractFamily, selection: Selection | None) -> list[AbstractFamily]:
+    """The family, or those with extreme bounds: on a ladder of powers of two no others have a coarser or wider grid."""
+    return [family] if selection is None else [within(family, bounds) for bounds in selection.extremes]
+
+
+def _origin(entry: Entry | None, selection: Selection | None) -> Origin:
+    return Origin(
+        tool="noiseaware",
+        version=noiseaware.__version__,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        ledger_entry=None if entry is None else entry.id,
+        bounds="public" if selection is None else "private",
+        bounds_share=None if selection is None else selection.share,
+        bounds_quantiles=() if selection is None else selection.quantiles,
     )
 
 
@@ -139,14 +187,17 @@ def _check_family(family: object) -> None:
         raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
     if len(family.columns) != 1:
         raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
-    family.sensitivity()  # refuses a family whose bounds are missing
 
 
-def _description(table: Table, family: AbstractFamily, neighbours: Neighbours) -> dict[str, str]:
+def _description(
+    table: Table, family: AbstractFamily, neighbours: Neighbours, selection: Selection | None
+) -> dict[str, str]:
     """What was released, in public words."""
+    chosen = {} if selection is None else {"bounds": f"private, for {plain(selection.share)} of the cost"}
     return {
         "family": family.name,
         "columns": ", ".join(family.columns),
         "table": table.name,
         "neighbours": neighbours,
+        **chosen,
     }

@@ -7,7 +7,8 @@ engine. A scan ends in the sums or in one sentence that holds nothing of the rec
 and an engine's own message, which may quote a record, is never passed on.
 
 What is a number is the same everywhere: text is read by one parser, DuckDB's cast to DOUBLE, with `true` for 1 and
-`false` for 0 in any case. NULL, NaN and other text are outside the bounds: dropped, or clamped to the lower bound.
+`false` for 0 in any case. NULL, NaN and other text are outside the bounds: dropped, or clamped to the lower bound; and
+where bounds are still to be chosen, they lie below every candidate.
 Columns that need that parser, or the position of a level, pass through an embedded DuckDB; PyArrow tables always do,
 because Arrow's own casts refuse a value by quoting it.
 """
@@ -65,7 +66,16 @@ class Table:
             frame = frame.select(steps.alias(column))
         else:
             frame = self._positions(column, levels)
-        totals = [t.cast(nw.Int64).sum().alias(f"{i}") for i, t in enumerate(family.statistic(nw.col(column)))]
+        return self._totals(frame, family.statistic(nw.col(column)))
+
+    def counts(self, column: str, candidates: Sequence[float]) -> tuple[list[int], int]:
+        """#{x ≤ c} for each candidate c, and the number of records; what is no number is below every candidate."""
+        x = self._numbers(column).select(_placed(nw.col(column)).alias(column))
+        return self._totals(x, [nw.col(column) <= candidate for candidate in candidates])
+
+    def _totals(self, frame, columns: Sequence[nw.Expr]) -> tuple[list[int], int]:
+        """The sum of each column of integers and the number of records, in one scan."""
+        totals = [column.cast(nw.Int64).sum().alias(f"{i}") for i, column in enumerate(columns)]
         scan = frame.select(*totals, nw.len().alias("n"))
         *sums, n = _quietly(lambda: _only_row(scan), f"table {self.name} could not be read as a table of records.")
         if not 1 <= n <= MOST_RECORDS:
@@ -152,6 +162,15 @@ def _fixed_point(x: nw.Expr, bounds: tuple[float, float], outside: str, grid_exp
         x = x.cast(nw.Float64).fill_null(math.inf).clip(-math.inf)
         x = nw.when((x >= low) & (x <= high)).then(x).otherwise(nw.lit(0.0))
     return (x * 2.0**grid_exponent).floor().cast(nw.Int64)
+
+
+def _placed(x: nw.Expr) -> nw.Expr:
+    """Each record where it lies on the line: NULL and NaN at −∞, since clamping takes them to the lower bound.
+
+    The clip changes nothing, and is there for the reason that `_fixed_point` tells.
+    """
+    x = x.cast(nw.Float64).fill_null(-math.inf).clip(-math.inf)
+    return nw.when(x.is_nan()).then(nw.lit(-math.inf)).otherwise(x)
 
 
 def _number(relation: duckdb.DuckDBPyRelation, column: str) -> str:

@@ -40,6 +40,8 @@ def explanation(release: Release) -> str | None:
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
     if mechanism.is_discrete and not family.is_integer and mechanism.spread < _FINE:
         return "The noise is coarse for a continuous statistic, and is taken as continuous."
+    if release.origin.bounds == "private":
+        return "The bounds were chosen from the data, and what their choice tells of the parameter is neglected."
     return None
 
 

@@ -1,0 +1,217 @@
+"""Bounds chosen from the records themselves, privately: two quantiles by the exponential mechanism.
+
+    P(c) ∝ e^{u(c)/b}        u(c) = −|#{x ≤ c} − q·n| − r·n·k(c)        c ∈ {0, ±2^j, ±3·2^j}        (Smith 2011)
+
+Candidates c are a public list. Above the largest record all of them hold the same n records, so ranks alone would
+leave the choice between 64 and four billion to chance: the k-th candidate from 0 therefore pays a toll r·n·k, which
+says that a wider bound must bring in a share r = max(q, 1 − q)/T of the records. All but the count is public.
+
+*Sensitivity.* Replacing one of n records moves #{x ≤ c} by 1 at most and nothing else in u, so u moves by Δ = 1 at
+most, by the triangle inequality. For q of denominator D, the integer T·D·u moves by T·D.
+
+*Cost.* For neighbours, log P(c)/P'(c) = (u(c) − u'(c))/b + constant lies in an interval of length η = 2Δ/b, and has
+both signs as both sum to 1: so it is at most η in size, which is pure ε with ε = η. A privacy loss that lies in an
+interval of length η is sub-Gaussian (Hoeffding's lemma), which gives ρ = η²/8 (Cesar & Rogers 2021). The
+upper bound is chosen among the candidates above the lower one, which is public by then: costs add (Bun & Steinke
+2016, lemma 2.3), and what follows from the bounds alone costs nothing.
+
+OpenDP draws the argmax of u/b + Gumbel noise, which has exactly the law P, from integer scores and without floats.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from noiseaware.custodian.noise import root_above
+from noiseaware.family import AbstractFamily, AbstractUnboundedFamily
+from noiseaware.privacy import Guarantee, Number, Pure, ZeroConcentrated, above, exact
+
+SHARE = Fraction(1, 10)
+QUANTILES = (Fraction(1, 40), Fraction(39, 40))
+
+# Exponents of the least and greatest candidate: any unit of measurement for real numbers, what MOST_RECORDS of them
+# can be summed to for whole ones, and, in units of a known standard deviation, what noise leaves of use.
+_REAL, _WHOLE, _IN_DEVIATIONS = (-16, 32), (0, 30), (-2, 20)
+# All tolls together stay below 4/5 of the records; below 2/5 with two signs, as half of the records may be on the
+# other side of 0. So that the true quantile, wherever it is, still wins over the least candidate.
+_RUNGS_PER_RECORD = {1: Fraction(5, 4), 2: Fraction(5, 2)}
+_FINEST_QUANTILE = 10**6  # T · D · n stays below 2^60
+_LAST_PLACES = 16  # as in noise.py
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which quantiles are chosen among which candidates, what each choice may cost, and what is left for the noise.
+
+    With one quantile the lower bound is 0, the public end of the support.
+    """
+
+    candidates: tuple[float, ...]
+    quantiles: tuple[Fraction, ...]
+    share: Fraction
+    each: Guarantee
+    rest: Guarantee
+
+    @property
+    def extremes(self) -> tuple[tuple[float, float], ...]:
+        """The widest bounds that can be chosen, and the narrowest for their size."""
+        *_, below, last = self.candidates
+        first = 0.0 if len(self.quantiles) == 1 else self.candidates[0]
+        return (first, last), ((0.0, self.candidates[0]) if first == 0 else (below, last))
+
+    def bounds(self, counts: Sequence[int], n: int) -> tuple[float, float]:
+        """Fresh bounds, given how many of n records are at or below each candidate."""
+        scores = [self._scores(index, counts, n) for index in range(len(self.quantiles))]
+        if len(self.quantiles) == 1:
+            return 0.0, self.candidates[self._drawn(0, scores[0])]
+        low = self._drawn(0, scores[0][:-1])
+        high = low + 1 + self._drawn(1, scores[1][low + 1 :])
+        return self.candidates[low], self.candidates[high]
+
+    def _scores(self, index: int, counts: Sequence[int], n: int) -> list[int]:
+        """T·D·u(c) of every candidate, as exact integers."""
+        part, whole = self.quantiles[index].as_integer_ratio()
+        toll = max(part, whole - part) * n
+        ranks = _ranks(self.candidates)
+        return [-self._steps * abs(whole * c - part * n) - toll * k for c, k in zip(counts, ranks, strict=True)]
+
+    def sensitivity(self, index: int) -> int:
+        """How far replacing a record moves a score of this quantile."""
+        return self._steps * self.quantiles[index].denominator
+
+    @property
+    def _steps(self) -> int:
+        """T, a power of two."""
+        rungs = math.ceil(_RUNGS_PER_RECORD[len(self.quantiles)] * (max(_ranks(self.candidates)) + 1))
+        return 1 << (rungs - 1).bit_length()
+
+    def scale(self, index: int) -> float:
+        """The least b that keeps the promise."""
+        return calibrated(self.each, self.sensitivity(index))
+
+    def _drawn(self, index: int, scores: list[int]) -> int:
+        return select(scores, scale=self.scale(index), sensitivity=self.sensitivity(index), guarantee=self.each)
+
+
+def planned(family: AbstractFamily, guarantee: Guarantee, share: Number, quantiles: object) -> Selection:
+    """How the bounds of a family are to be chosen, or a refusal; nothing of the table is needed."""
+    if not isinstance(family, AbstractUnboundedFamily):
+        raise ValueError(f"bounds must not be given for a {family.name} release: its records have bounds of their own.")
+    if family.bounds is not None:
+        raise ValueError(f"bounds must be None in a family whose bounds are chosen privately, got {family.bounds}.")
+    if family.support[0] not in (0.0, -math.inf) or family.support[1] != math.inf:
+        raise ValueError(f"bounds of a {family.name} release must be given: its support is {family.support}.")
+    part = exact("bounds_share", share)
+    if part >= 1:
+        raise ValueError(f"bounds_share must be between 0 and 1, got {share}.")
+    chosen = _checked_quantiles(quantiles)[1 if family.support[0] == 0 else 0 :]
+    selection = Selection(
+        candidates=_candidates(family),
+        quantiles=chosen,
+        share=part,
+        each=_fraction(guarantee, part / len(chosen)),
+        rest=_fraction(guarantee, 1 - part),
+    )
+    for index in range(len(chosen)):
+        selection.scale(index)
+    return selection
+
+
+def within(family: AbstractFamily, bounds: tuple[float, float]) -> AbstractFamily:
+    """The family with these bounds."""
+    return replace(family, bounds=bounds)  # type: ignore[call-arg]
+
+
+# ---- the mechanism ---------------------------------------------------------------------------------------------
+
+
+def calibrated(guarantee: Guarantee, sensitivity: int) -> float:
+    """The least b with 2Δ/b ≤ ε, or (2Δ/b)²/8 ≤ ρ, that OpenDP agrees with."""
+    from opendp.mod import OpenDPException
+
+    try:
+        if isinstance(guarantee, Pure):
+            scale = above(2 * sensitivity / guarantee.epsilon)
+        else:
+            scale = root_above(Fraction(sensitivity**2) / (2 * guarantee.rho))
+        for _ in range(_LAST_PLACES):
+            if _keeps(guarantee, scale, sensitivity):
+                return scale
+            scale = math.nextafter(scale, math.inf)
+    except (OverflowError, OpenDPException):  # both mean a float too large
+        pass
+    raise ValueError("epsilon, rho or bounds_share must be nearer to 1: no float can hold the scale of the bounds.")
+
+
+def select(scores: Sequence[int], *, scale: float, sensitivity: int, guarantee: Guarantee) -> int:
+    """An index drawn with P(i) ∝ e^{scores[i]/scale}, refused if that does not keep the promise."""
+    if not _keeps(guarantee, scale, sensitivity):
+        raise RuntimeError(f"bounds of scale {scale} must keep {guarantee}, and do not; nothing was drawn.")
+    return _measurement(scale)(list(scores))
+
+
+def _keeps(guarantee: Guarantee, scale: float, sensitivity: int) -> bool:
+    """Whether the exact loss is within the promise, and OpenDP, whose map tells η²/8, says so too."""
+    span = 2 * sensitivity / Fraction(scale)
+    if isinstance(guarantee, Pure):
+        return span <= guarantee.epsilon and _measurement(scale).map(sensitivity) <= above(guarantee.epsilon**2 / 8)
+    return span**2 / 8 <= guarantee.rho and _measurement(scale).map(sensitivity) <= above(guarantee.rho)
+
+
+def _measurement(scale: float):
+    """OpenDP's choice of the greatest of i64 scores under Gumbel noise; asked for pure ε it would draw another law."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
+    return make_noisy_max(domain, linf_distance(T="i64"), zero_concentrated_divergence(), scale)
+
+
+# ---- what is public ----------------------------------------------------------------------------------------------
+
+
+def _candidates(family: AbstractUnboundedFamily) -> tuple[float, ...]:
+    """2^j and 3·2^j in order, whole for whole records; with both signs and 0 where records have both."""
+    first, last = _exponents(family)
+    ladder = [m * 2.0**j for j in range(first, last) for m in (1.0, 1.5)] + [2.0**last]
+    sizes = [c for c in ladder if not family.is_integer or c == math.floor(c)]
+    return tuple(sizes) if family.support[0] == 0 else (*(-c for c in reversed(sizes)), 0.0, *sizes)
+
+
+def _exponents(family: AbstractUnboundedFamily) -> tuple[int, int]:
+    variance = getattr(family, "variance", None)
+    if family.is_integer:
+        return _WHOLE
+    if variance is None or family.support[0] == 0:
+        return _REAL
+    unit = math.floor(math.log2(variance) / 2)
+    return unit + _IN_DEVIATIONS[0], unit + _IN_DEVIATIONS[1]
+
+
+def _ranks(candidates: Sequence[float]) -> list[int]:
+    """How many candidates further from 0 each is than the nearest."""
+    order = {size: k for k, size in enumerate(sorted({abs(c) for c in candidates}))}
+    return [order[abs(c)] for c in candidates]
+
+
+def _fraction(guarantee: Guarantee, part: Fraction) -> Guarantee:
+    """A part of a promise: costs add up."""
+    if isinstance(guarantee, Pure):
+        return Pure(guarantee.epsilon * part)
+    return ZeroConcentrated(guarantee.rho * part)
+
+
+def _checked_quantiles(quantiles: object) -> tuple[Fraction, Fraction]:
+    if isinstance(quantiles, str) or not isinstance(quantiles, Sequence) or len(quantiles) != 2:
+        raise ValueError(f"bounds_quantiles must be two numbers (low, high), got {quantiles}.")
+    low, high = (exact("bounds_quantiles", q) for q in quantiles)
+    if not low < Fraction(1, 2) < high < 1:
+        raise ValueError(f"bounds_quantiles must lie on either side of 0.5, got ({low}, {high}).")
+    if max(low.denominator, high.denominator) > _FINEST_QUANTILE:
+        raise ValueError(f"bounds_quantiles must have at most six decimals, got ({low}, {high}).")
+    return low, high
