@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from noiseaware.cli.bounds import doubled
+
 BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 2, 3, 4, 130
 
 
@@ -20,6 +22,9 @@ class Unfit(Exception):
 
 class Group(TyperGroup):
     """The commands, each failure of which ends as a sentence."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, doubled(args))
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
         for stream in (sys.stdout, sys.stderr):

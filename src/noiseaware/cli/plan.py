@@ -6,7 +6,7 @@ ledger = "clinic.ledger"        or: ledger = false
 [[release]]
 family = "exponential"
 column = "wait_hours"
-bounds = [0, 48]
+bounds = [0, 48]                or: bounds = "private", and bounds_share = "0.1"
 epsilon = "0.5"
 output = "wait.json"
 """
@@ -14,9 +14,11 @@ output = "wait.json"
 import inspect
 import os
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from noiseaware.cli.bounds import PRIVATE
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
 _OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
 _PRICE = ("epsilon", "rho", "neighbours")
+_CHOICE = ("bounds_share", "bounds_quantiles")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Item:
     rho: str | None
     neighbours: str
     output: str
+    choice: dict[str, Any] = field(default_factory=dict)
+    """How bounds are chosen privately; empty where they are public."""
 
     @property
     def guarantee(self) -> "Guarantee":
@@ -59,7 +64,19 @@ def item(table: str, output: str, wanted: dict[str, Any]) -> Item:
     price = [given.pop(name, default) for name, default in zip(_PRICE, (None, None, "replace"), strict=True)]
     epsilon, rho = (None if p is None else str(p) for p in price[:2])
     promised(epsilon=epsilon, rho=rho)  # refuses here what is not a positive number
-    return Item(table, family(given), epsilon, rho, price[2], output)
+    choice = _choice(given)
+    return Item(table, family(given), epsilon, rho, price[2], output, choice)
+
+
+def _choice(given: dict[str, Any]) -> dict[str, Any]:
+    """What says how bounds are chosen privately, taken out of the options."""
+    choice = {name: given.pop(name) for name in _CHOICE if name in given}
+    if given.get("bounds") == PRIVATE:
+        return {"bounds": given.pop("bounds"), **choice}
+    if choice:
+        name = next(iter(choice))
+        raise ValueError(f"{name} must not be given unless bounds are private, got {choice[name]}.")
+    return {}
 
 
 def family(given: dict[str, Any]) -> "AbstractFamily":
@@ -115,7 +132,7 @@ def read(path: str) -> Plan:
 def _entry(where: str, table: str, folder: str, entry: object) -> Item:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
-    _check_keys(where, entry, {"family", "column", "output", *_OPTIONS, *_PRICE})
+    _check_keys(where, entry, {"family", "column", "output", *_OPTIONS, *_CHOICE, *_PRICE})
     output = entry.get("output")
     if not isinstance(output, str) or output == "-":
         raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noiseaware.cli.bounds import bounds as parsed_bounds
 from noiseaware.cli.failure import BAD_INPUT, say
 from noiseaware.cli.plan import FAMILIES, Item, Plan, item, levels, read
 
@@ -21,7 +22,17 @@ def release(
     plan: Annotated[str | None, typer.Option(help="TOML file that says what to release, instead of options.")] = None,
     family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
-    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, set without the data.")] = None,
+    bounds: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="LOW HIGH | private",
+            help="Public bounds, set without the data: --bounds 0 48. Or --bounds private: chosen from the data, near "
+            "the middle 95 %, for a share of ε or ρ.",
+        ),
+    ] = None,
+    bounds_share: Annotated[
+        str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")
+    ] = None,
     outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial.")] = None,
     level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
@@ -46,13 +57,17 @@ def release(
 
     $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds 0 48 --epsilon 0.5
     --ledger clinic.ledger -o wait.json
+
+    $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds private --epsilon 0.5
+    --ledger clinic.ledger -o wait.json
     """
     if plan is not None:
         if table is not None or family is not None:
             raise ValueError("--plan must stand alone: the table and its releases are in the file.")
         agreed = read(plan)
     else:
-        options = {"family": family, "column": column, "bounds": bounds, "outside": outside, "trials": trials}
+        options = {"family": family, "column": column, "outside": outside, "trials": trials}
+        options |= {"bounds": parsed_bounds(bounds), "bounds_share": bounds_share}
         options |= {
             "levels": None if level_names is None else levels(level_names),
             "variance": variance,
@@ -81,6 +96,7 @@ def _carry_out(plan: Plan, *, force: bool, json: bool) -> None:
         raise ValueError("output must be another file for each release of a plan.")
     for planned in plan.items:
         _check_output(planned, plan.ledger, force=force)
+        _check_choice(planned)
     _check_afford(plan)
     for planned in plan.items:
         _make(planned, plan.ledger, force=force, json=json)
@@ -100,6 +116,14 @@ def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
             raise ValueError(f"output must not be the {name} itself, got {path}.")
     if not os.access(path.parent, os.W_OK):
         raise ValueError(f"output folder must be writable, got {path.parent}.")
+
+
+def _check_choice(planned: Item) -> None:
+    """Refuse a choice of bounds that a release would refuse, before another release of the plan is charged."""
+    if planned.choice:
+        from noiseaware.custodian.release import choice
+
+        choice(planned.family, planned.guarantee, **planned.choice)
 
 
 def _check_afford(plan: Plan) -> None:
@@ -129,6 +153,7 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool) -> None
         rho=planned.rho,
         ledger=ledger,
         neighbours=planned.neighbours,  # type: ignore[arg-type]
+        **planned.choice,
     )
     if planned.output == "-":
         typer.echo(made.to_json(), nl=False)
