@@ -1,4 +1,4 @@
-"""Is every exact posterior calibrated? KS of the ranks of θ and of the log likelihood over 2000 trials each.
+"""Is every exact posterior calibrated? KS of the ranks of θ, log likelihood and residual over 2000 trials each.
 
 Bars: no KS over 1.95/√2000 (the 0.1 % level) and at most 5 % of them over 1.36/√2000 (the 5 % level).
 Run `python benchmarks/calibration.py [trials] [setting …]`; the table goes to stdout, one line a setting as it is done.

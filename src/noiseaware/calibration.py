@@ -2,45 +2,58 @@
 
     θ* ~ prior,  x ~ p(x | θ*),  y = Σ t(x) + noise,  θ₁ … θ_L ~ method(y):  the rank of θ* among θ₁ … θ_L is uniform
 
-and so is the rank of any function of (θ, y). The log likelihood log p(y | θ) is ranked too, because a method that
-ignores the data passes on θ alone (Modrák et al. 2023). A rank is turned into (rank + U)/(L + 1), exactly uniform on
-(0, 1) for a right posterior, and KS is the largest distance of their empirical CDF from the diagonal.
+and so is the rank of any function of (θ, y). Two of them are ranked beside θ, because a method that ignores the data
+passes on θ alone (Modrák et al. 2023): the log likelihood log p(y | θ) where it is known exactly, and the size of the
+residual ‖y − n E t(θ)‖₁ always. A rank is turned into (rank + U)/(L + 1), exactly uniform on (0, 1) for a right
+posterior, and KS is the largest distance of their empirical CDF from the diagonal.
 """
 
 import math
-import secrets
-import sys
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from noiseaware import ecdf
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from noiseaware.posterior import METHODS, checked_method
+from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
-from noiseaware.privacy import Number, Pure, promised
+from noiseaware.privacy import Number
 from noiseaware.sampler import exact
+from noiseaware.trial import Evaluated, Trials, check, chunks, draws, evaluated, fixed, noise, simulate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _DRAWS = 63
-_CHUNK = 250  # trials a batch, a compromise of memory and overhead
-
-BatchMethod = Callable[..., Float[Array, "b num_draws ..."]]
+_BAND = 0.95
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Uniform ranks, if the method is right."""
+    """Where the truth fell among a method's draws, trial by trial.
+
+    With θ* from the prior the ranks of a right method are uniform. At a fixed `theta` they are not, even then: there
+    only `coverage` means something, and it averages to its level over the prior rather than at each θ.
+    """
 
     ranks: dict[str, np.ndarray]
-    """(rank + U)/(L + 1) of each trial, for each parameter and for the log likelihood."""
+    """(rank + U)/(L + 1) of each trial, for each parameter and each function of θ and y."""
+    theta: float | np.ndarray | None = None
+    """The parameter of all trials, where it was held fixed."""
+
+    @property
+    def num_trials(self) -> int:
+        return next(iter(self.ranks.values())).size
 
     @property
     def by_parameter(self) -> dict[str, float]:
         """The KS distance of each row of ranks from uniform."""
+        if self.theta is not None:
+            raise ValueError("theta must come from the prior for ranks to be uniform; at a fixed theta, see coverage.")
         return {name: _distance(ranks) for name, ranks in self.ranks.items()}
 
     @property
@@ -48,27 +61,29 @@ class Calibration:
         """The largest KS distance."""
         return max(self.by_parameter.values())
 
+    def critical(self, level: float = 0.95) -> float:
+        """What `ks` stays below with at least this probability when the method is right."""
+        from scipy.stats import kstwo
+
+        return float(kstwo.isf((1 - _checked(level)) / len(self.ranks), self.num_trials))
+
     def coverage(self, level: float) -> dict[str, float]:
         """The share of trials whose central interval of this level held the truth."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, got {level}.")
-        margin = (1 - level) / 2
+        margin = (1 - _checked(level)) / 2
         return {name: float(np.mean((r > margin) & (r < 1 - margin))) for name, r in self.ranks.items()}
 
-    def plot(self):
-        """The empirical CDF of the ranks minus the diagonal, with the band that 95 % of uniform samples stay in."""
-        from matplotlib.figure import Figure
+    def coverage_error(self, level: float) -> dict[str, float]:
+        """The Monte Carlo standard error of `coverage`; two trials are added to either side, so that none is 0."""
+        total = self.num_trials + 4
+        shares = {name: (share * self.num_trials + 2) / total for name, share in self.coverage(level).items()}
+        return {name: math.sqrt(share * (1 - share) / total) for name, share in shares.items()}
 
-        figure = Figure(figsize=(6, 3.6), layout="constrained")
-        axes = figure.add_subplot()
-        grid = np.linspace(0, 1, 201)
-        for name, ranks in self.ranks.items():
-            axes.plot(grid, np.searchsorted(np.sort(ranks), grid) / ranks.size - grid, label=name)
-        band = 1.358 / math.sqrt(next(iter(self.ranks.values())).size)  # 5 % point of the Kolmogorov distribution
-        axes.axhspan(-band, band, color="0.9", zorder=0, label="95 % of right posteriors")
-        axes.set(xlabel="rank of the truth in the posterior", ylabel="ECDF − diagonal", xlim=(0, 1))
-        axes.legend(frameon=False, fontsize="small")
-        return figure
+    def plot(self) -> "Figure":
+        """The empirical CDF of the ranks minus the diagonal, with the band that 95 % of right methods stay in.
+
+        At a fixed θ, coverage against level.
+        """
+        return (ecdf.difference if self.theta is None else ecdf.coverage)(self.ranks, _BAND)
 
 
 def calibrate(
@@ -80,85 +95,88 @@ def calibrate(
     rho: Number | None = None,
     mechanism: AbstractMechanism | None = None,
     method: str = "auto",
+    theta: object = None,
     num_trials: int = 1000,
     seed: int | None = None,
 ) -> Calibration:
-    """Ranks of the truth over simulated tables of n records, released with epsilon, rho or a given mechanism."""
-    draw_batch = METHODS[checked_method(method)].batch
-    if mechanism is None:
-        mechanism = _simulated_noise(family, epsilon=epsilon, rho=rho)
-    elif epsilon is not None or rho is not None:
-        raise ValueError("give one of epsilon, rho and mechanism.")
+    """Ranks of the truth over simulated tables of n records, released with epsilon, rho or a given mechanism.
+
+    `method` is one of `infer`, or one that sees what no analyst has: nonprivate (the true statistic), ops
+    (one-posterior sampling, for successes) or cheating (the naive one, given the unaltered records' noisy sum).
+    With `theta`, all tables come from that parameter, and only the coverage of the result is meaningful.
+    """
+    check(family, prior, n=n, num_trials=num_trials)
+    drawn_by = evaluated(method, family)
+    mechanism = noise(family, epsilon=epsilon, rho=rho, mechanism=mechanism)
     with jax.enable_x64(True):
-        key = jax.random.key(secrets.randbits(32) if seed is None else seed)
-        starts = range(0, num_trials, _CHUNK)
-        sizes = [min(_CHUNK, num_trials - start) for start in starts]
-        keys = jax.random.split(key, len(sizes))
-        chunks = [
-            _trials(key, family, prior, mechanism, n, draw_batch, size)
-            for key, size in zip(keys, _progress(sizes), strict=True)
-        ]
-    return Calibration({name: np.concatenate([chunk[name] for chunk in chunks]) for name in chunks[0]})
+        held = None if theta is None else fixed(family, prior, theta)
+        size, keys = chunks(num_trials, seed, "calibrating")
+        parts = [_ranks(key, family, prior, mechanism, n, drawn_by, held, size) for key in keys]
+    ranks = {name: np.concatenate([part[name] for part in parts])[:num_trials] for name in parts[0]}
+    return Calibration(ranks, None if held is None else np.asarray(held))
 
 
-def _simulated_noise(family: AbstractFamily, *, epsilon: Number | None, rho: Number | None) -> AbstractMechanism:
-    """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
-    promise = promised(epsilon=epsilon, rho=rho)
-    if isinstance(promise, Pure):
-        scale = float(family.sensitivity() / promise.epsilon)
-        return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
-    stddev = math.sqrt(family.sensitivity_squared() / (2 * promise.rho))
-    return DiscreteGaussian(stddev) if family.is_integer else Gaussian(stddev)
-
-
-def _trials(
+def _ranks(
     key: Key[Array, ""],
     family: AbstractFamily,
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
     n: int,
-    draw_batch: BatchMethod,
+    method: Evaluated,
+    theta: Float[Array, "..."] | None,
     size: int,
 ) -> dict[str, np.ndarray]:
-    """One batch of trials."""
+    """The ranks of one batch of trials."""
     key_truth, key_draws, key_ties = jax.random.split(key, 3)
-    truth, y = simulate(key_truth, family, prior, mechanism, n, size)
-    draws = draw_batch(jax.random.split(key_draws, size), family, prior, mechanism, y, n, num_draws=_DRAWS)
-    both = jnp.concatenate([truth[:, None], draws], axis=1)
-    likelihood = exact.log_likelihood(family, prior, mechanism, y, n, both)
-    quantities = _named(family, np.asarray(both)) | {"log_likelihood": np.asarray(likelihood)}
+    trials = simulate(key_truth, family, prior, mechanism, n, size, theta=theta)
+    drawn = draws(key_draws, method, family, prior, mechanism, trials, n, num_draws=_DRAWS)
+    both = jnp.concatenate([trials.theta[:, None], drawn], axis=1)
+    quantities = _named(family, np.asarray(both))
+    if theta is None:
+        quantities |= _data_dependent(family, prior, mechanism, trials, n, both)
     ties = np.asarray(jax.random.uniform(key_ties, (size,)))
-    return {name: _rank(values, ties) for name, values in quantities.items()}
-
-
-def simulate(
-    key: Key[Array, ""], family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: int, size: int
-) -> tuple[Float[Array, "b ..."], Float[Array, "b k"]]:
-    """Parameters from the prior, and the noisy statistics of a table of n records for each."""
-
-    @jax.jit
-    def one(key):
-        key_theta, key_records, key_noise = jax.random.split(key, 3)
-        theta = prior.sample(key_theta)
-        columns = family.statistic(family.alter(family.sample(key_records, theta, n)))
-        s = jnp.stack([column.sum(dtype=theta.dtype) for column in columns])
-        return theta, s + mechanism.sample(key_noise, s.shape)
-
-    return jax.vmap(one)(jax.random.split(key, size))
+    return {name: _rank(name, values, ties) for name, values in quantities.items()}
 
 
 def _named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
     """One array a scalar parameter."""
-    named = family.named(theta)
-    if any(values.ndim == 3 for values in named.values()):
-        return {f"{name}[{j}]": values[..., j] for name, values in named.items() for j in range(values.shape[-1])}
+    named = {}
+    for name, values in family.named(theta).items():
+        if values.ndim == 2:
+            named[name] = values
+            continue
+        for place in np.ndindex(values.shape[2:]):
+            named[f"{name}[{', '.join(map(str, place))}]"] = values[:, :, *place]
     return named
 
 
-def _rank(values: np.ndarray, ties: np.ndarray) -> np.ndarray:
+def _data_dependent(
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    trials: Trials,
+    n: int,
+    theta: Float[Array, "b m ..."],
+) -> dict[str, np.ndarray]:
+    """Functions of θ and y; E t(θ) is that of unaltered records, since any function will do."""
+    found = {}
+    if exact.serves(family) and not isinstance(mechanism, Identity):
+        found["log_likelihood"] = exact.log_likelihood(family, prior, mechanism, trials.y, n, theta)
+    found["residual"] = _residual(family, trials.y, float(n), theta)
+    return {name: np.asarray(values) for name, values in found.items()}
+
+
+@jax.jit
+def _residual(family: AbstractFamily, y: Float[Array, "b k"], n: float, theta: Array) -> Float[Array, "b m"]:
+    """‖y − n E t(θ)‖₁."""
+    means = jax.vmap(jax.vmap(family.mean))(theta)
+    return jnp.abs(y[:, None] - n * means).sum(-1)
+
+
+def _rank(name: str, values: np.ndarray, ties: np.ndarray) -> np.ndarray:
     """(rank + U)/(L + 1) of the first column among the others, ties broken at random."""
-    if not np.isfinite(values).all():
-        raise RuntimeError("calibration met a value that is not finite: the method is broken for this setting.")
+    if np.isnan(values).any() or np.isposinf(values).any():
+        raise RuntimeError(f"calibration met a {name} that is not a number: the method is broken for this setting.")
     below = (values[:, 1:] < values[:, :1]).sum(axis=1)
     equal = (values[:, 1:] == values[:, :1]).sum(axis=1)
     return (below + ties * (equal + 1)) / values.shape[1]
@@ -171,11 +189,7 @@ def _distance(ranks: np.ndarray) -> float:
     return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
 
 
-def _progress(sizes: list[int]):
-    """The sizes, with a bar on a terminal."""
-    if not sys.stderr.isatty():
-        return sizes
-    from rich.console import Console
-    from rich.progress import track
-
-    return track(sizes, "calibrating", console=Console(stderr=True), transient=True)
+def _checked(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level}.")
+    return level

@@ -1,0 +1,178 @@
+"""Simulated trials: parameters, tables and releases by the thousand, and a method's draws for each.
+
+    θ* ~ prior,  x ~ p(x | θ*),  s = Σ t(x),  y = Σ t(altered x) + noise,  θ₁ … θ_L ~ method
+
+A method of `infer` sees y. The baselines of EVALUATED see what no analyst has, and so exist only here.
+"""
+
+import functools
+import math
+import secrets
+import sys
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from noiseaware.baseline import naive, nonprivate, one_posterior_sample
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from noiseaware.posterior import METHODS, checked_method
+from noiseaware.prior import AbstractPrior, Dirichlet
+from noiseaware.privacy import Number, Pure, promised
+
+_CHUNK = 250  # trials a batch, a compromise of memory and overhead
+_RECORDS = 2**22  # simulated at a time: 32 MB for each number that a record takes
+
+
+class Trials(NamedTuple):
+    """A batch of simulated tables and their releases."""
+
+    theta: Float[Array, "b ..."]
+    s: Float[Array, "b k"]
+    """The statistic of the records as they are."""
+    altered_s: Float[Array, "b k"]
+    """The statistic of the records as they were summed, clamped or dropped."""
+    y: Float[Array, "b k"]
+    """The released value: altered_s and noise."""
+
+
+class Evaluated(NamedTuple):
+    """A way to draw θ for a batch of trials, and what it sees of them."""
+
+    batch: Callable[..., Float[Array, "b num_draws ..."]]
+    seen: Callable[[Trials], Float[Array, "b k"]]
+
+
+EVALUATED = {
+    "nonprivate": Evaluated(nonprivate.batch, lambda trials: trials.s),
+    "ops": Evaluated(one_posterior_sample.batch, lambda trials: trials.s),
+    # the 2018 paper's naive for truncated models: the sum of the unaltered records, with noise of the same scale
+    "cheating": Evaluated(naive.batch, lambda trials: trials.s + (trials.y - trials.altered_s)),
+}
+
+
+def evaluated(method: str, family: AbstractFamily) -> Evaluated:
+    """A method of `infer` or of EVALUATED by its name."""
+    if method in EVALUATED:
+        return EVALUATED[method]
+    if method != "auto" and method not in METHODS:
+        raise ValueError(f"method must be one of auto, {', '.join([*METHODS, *EVALUATED])}, got {method!r}.")
+    return Evaluated(METHODS[checked_method(method, family)].batch, lambda trials: trials.y)
+
+
+def draws(
+    key: Key[Array, ""],
+    method: Evaluated,
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    trials: Trials,
+    n: int,
+    *,
+    num_draws: int,
+) -> Float[Array, "b num_draws ..."]:
+    """A method's draws for every trial."""
+    keys = jax.random.split(key, len(trials.y))
+    drawn = method.batch(keys, family, prior, mechanism, method.seen(trials), n, num_draws=num_draws)
+    if not np.isfinite(np.asarray(drawn)).all():
+        raise RuntimeError("the method drew a value that is not finite: it is broken for this setting.")
+    return drawn
+
+
+def simulate(
+    key: Key[Array, ""],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    n: int,
+    size: int,
+    *,
+    theta: Float[Array, "..."] | None = None,
+) -> Trials:
+    """A table of n records and its release for each of `size` parameters from the prior, or all from one `theta`."""
+    return _simulate(jax.random.split(key, size), family, prior, mechanism, theta, n=n)
+
+
+@functools.partial(jax.jit, static_argnames=("n",))
+def _simulate(keys, family, prior, mechanism, fixed, *, n: int) -> Trials:
+    def one(key: Key[Array, ""]) -> Trials:
+        key_theta, key_records, key_noise = jax.random.split(key, 3)
+        theta = prior.sample(key_theta) if fixed is None else fixed
+        x = family.sample(key_records, theta, n)
+        s, altered_s = (
+            jnp.stack([column.sum(dtype=theta.dtype) for column in columns])
+            for columns in (family.statistic(x), family.alter(x))
+        )
+        return Trials(theta, s, altered_s, altered_s + mechanism.sample(key_noise, s.shape))
+
+    at_once = max(1, _RECORDS // n)
+    return jax.vmap(one)(keys) if at_once >= len(keys) else jax.lax.map(one, keys, batch_size=at_once)
+
+
+def noise(
+    family: AbstractFamily, *, epsilon: Number | None, rho: Number | None, mechanism: AbstractMechanism | None
+) -> AbstractMechanism:
+    """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
+    if mechanism is not None:
+        if epsilon is not None or rho is not None:
+            raise ValueError("give one of epsilon, rho and mechanism.")
+        return mechanism
+    promise = promised(epsilon=epsilon, rho=rho)
+    if isinstance(promise, Pure):
+        scale = float(family.sensitivity() / promise.epsilon)
+        return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
+    stddev = math.sqrt(family.sensitivity_squared() / (2 * promise.rho))
+    return DiscreteGaussian(stddev) if family.is_integer else Gaussian(stddev)
+
+
+def check(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> None:
+    """Refuse a setting that cannot be simulated."""
+    if not isinstance(prior, family.conjugate):
+        wanted, got = family.conjugate.__name__, type(prior).__name__
+        raise ValueError(f"prior must be a {wanted} for the {family.name} family, got {got}.")
+    cells = len(family.statistics)
+    if isinstance(prior, Dirichlet) and len(prior.concentration) != cells:
+        raise ValueError(f"prior must have {cells} concentrations, one a level, got {len(prior.concentration)}.")
+    for name, value in (("n", n), ("num_trials", num_trials)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value}.")
+
+
+def fixed(family: AbstractFamily, prior: AbstractPrior, theta: object) -> Float[Array, "..."]:
+    """A parameter to hold fixed, as an array; refused if the family has none such."""
+    wanted = jax.eval_shape(prior.sample, jax.random.key(0)).shape
+    try:
+        values = jnp.asarray(np.asarray(theta, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"theta must be a number, or a list of them, got {theta!r}.") from None
+    if values.shape != wanted:
+        raise ValueError(f"theta must have {math.prod(wanted)} entries for the {family.name} family, got {theta}.")
+    is_whole = not isinstance(prior, Dirichlet) or abs(float(values.sum()) - 1) < 1e-9
+    eta = family.natural(values)
+    numbers = (eta, family.log_partition(eta), prior.log_density(values))
+    if not is_whole or not all(np.isfinite(number).all() for number in numbers):
+        raise ValueError(f"theta must be possible for the {family.name} family and its prior, got {theta}.")
+    return values
+
+
+def chunks(num_trials: int, seed: int | None, what: str) -> tuple[int, Iterable[Key[Array, ""]]]:
+    """How many trials make a batch, and a key for each batch, with a bar on a terminal.
+
+    All batches are of one size, so that nothing is compiled twice; together they may hold a few trials too many.
+    """
+    count = -(-num_trials // _CHUNK)
+    keys = list(jax.random.split(jax.random.key(secrets.randbits(32) if seed is None else seed), count))
+    return -(-num_trials // count), _progress(keys, what)
+
+
+def _progress(keys: list, what: str) -> Iterable:
+    if not sys.stderr.isatty():
+        return keys
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(keys, what, console=Console(stderr=True), transient=True)
