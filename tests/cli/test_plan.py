@@ -34,6 +34,20 @@ def test_plan(clinic, run):
     assert na.Ledger("clinic.ledger").spent == na.privacy.exact("spent", "0.75")
 
 
+def test_plan_with_private_bounds(clinic, run):
+    private = 'bounds = "private"\nbounds_share = 0.2\nbounds_quantiles = [0.1, "0.9"]'
+    (clinic / "clinic.toml").write_text(PLAN.replace("bounds = [0, 48]", private))
+    done = run("release", "--plan", clinic / "clinic.toml")
+    assert done.exit_code == 0, done.stderr
+    origin = na.load("hours.json").origin
+    assert (origin.bounds, float(origin.bounds_share), [float(q) for q in origin.bounds_quantiles]) == (
+        "private",
+        0.2,
+        [0.9],
+    )
+    assert na.Ledger("clinic.ledger").spent == na.privacy.exact("spent", "0.75")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence", "status"),
     [
@@ -48,6 +62,9 @@ def test_plan(clinic, run):
         ("[[release]]", "[[release", "must be readable TOML", 2),
         ("bounds = [0, 48]", "bounds = [48, 0]", "low < high", 2),
         ("bounds = [0, 48]", 'bounds = "0 48"', "bounds must be two numbers", 2),
+        ("bounds = [0, 48]", 'bounds = "private"\nbounds_share = 2', "bounds_share must be between 0 and 1", 2),
+        ("bounds = [0, 48]", "bounds = [0, 48]\nbounds_share = 0.1", "release 1: bounds_share must not be given", 2),
+        ('levels = ["a", "b", "c"]', 'levels = ["a", "b"]\nbounds = "private"', "for a categorical release", 2),
     ],
 )
 def test_bad_plan_costs_nothing(old, new, sentence, status, clinic, refused):

@@ -78,6 +78,37 @@ def test_every_family_from_its_options(options, family, clinic, run):
     assert na.load("x.json").family == family
 
 
+PRIVATE = ("release", "clinic.csv", "--family", "exponential", "--column", "hours", "--ledger", "clinic.ledger")
+
+
+@pytest.mark.parametrize("words", [("--bounds", "private"), ("--bounds=private",)])
+def test_private_bounds(words, clinic, run):
+    done = run(*PRIVATE, *words, "--epsilon", "1", "--bounds-share", "1/5", "-o", "x.json")
+    assert done.exit_code == 0, done.stderr
+    assert "chosen privately" in done.stdout
+    release = na.load("x.json")
+    assert (release.origin.bounds, release.origin.bounds_share) == ("private", na.privacy.exact("share", "0.2"))
+    assert release.family.bounds[0] == 0
+    assert na.Ledger("clinic.ledger").remaining == 1
+    shown = json.loads(run("ledger", "show", "clinic.ledger", "--json").stdout)
+    assert len(shown["entries"]) == 1
+
+
+@pytest.mark.parametrize("words", [("--bounds", "-5", "-0.5"), ("--bounds=-5", "-0.5")])
+def test_negative_bounds(words, clinic, run):
+    family = ("--family", "normal", "--variance", "2", "--column", "hours")
+    done = run("release", "clinic.csv", *words, *family, "--epsilon", "1", "--no-ledger", "-o", "x.json")
+    assert done.exit_code == 0, done.stderr
+    assert na.load("x.json").family.bounds == (-5, -0.5)
+
+
+def test_help_teaches_both_kinds_of_bounds(run):
+    told = " ".join(run("release", "--help", env={"COLUMNS": "200"}).stdout.split())
+    assert "LOW HIGH | private" in told
+    assert "--bounds private --epsilon" in told
+    assert "--bounds-share" in told
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -88,6 +119,12 @@ def test_every_family_from_its_options(options, family, clinic, run):
         ((*PAID, "--bounds", "0", "inf", "--epsilon", "0.5"), "bounds must be finite"),
         ((*PAID, "--bounds", "0", "nan", "--epsilon", "0.5"), "bounds must be finite"),
         ((*PAID, "--bounds", "0", "many", "--epsilon", "0.5"), "--bounds"),
+        ((*PRIVATE, "--bounds", "0", "private", "--epsilon", "0.5"), "two numbers, or the word private, got 0 private"),
+        ((*PRIVATE, "--bounds", "private", "--bounds-share", "1", "--epsilon", "1"), "bounds_share must be between"),
+        ((*PRIVATE, "--bounds", "private", "--bounds-share", "a", "--epsilon", "1"), "bounds_share must be a positive"),
+        ((*PAID, "--bounds-share", "0.1", "--epsilon", "1"), "bounds_share must not be given unless"),
+        ((*replaced(PRIVATE, family="bernoulli"), "--bounds", "private", "--epsilon", "1"), "bernoulli release"),
+        ((*PRIVATE, "--epsilon", "0.5"), "bounds must be given"),
         ((*PAID, "--epsilon", "0"), "epsilon must be positive, got 0"),
         ((*PAID, "--epsilon", "-1"), "epsilon must be positive, got -1"),
         ((*PAID, "--epsilon", "nan"), "epsilon must be a positive number, got nan"),

@@ -147,6 +147,16 @@ def test_sums_are_the_same_bits_on_every_engine(column, tmp_path, seed):
             assert table.sums(model, k) == ([total], n), (engine, outside)
 
 
+@pytest.mark.parametrize("column", KINDS)
+def test_counts_below_candidates_are_the_same_on_every_engine(column, tmp_path, seed):
+    cells = _cells(column, seed, 1000)
+    candidates = [-4.0, -1.5, 0.0, 2.0**-16, 0.5, 2.0, 3.0, 2.0**32]
+    placed = [-math.inf if x is None else x for x in map(number, cells)]
+    counts = [sum(x <= c for x in placed) for c in candidates]
+    for engine in ENGINES:
+        assert Table(source(engine, cells, KINDS[column], tmp_path)).counts("x", candidates) == (counts, 1000), engine
+
+
 @pytest.mark.parametrize("levels", [["b", "é", "3", "O'Neil"], [7, 3, -1]])
 def test_counts_of_levels_are_the_same_on_every_engine(levels, tmp_path, seed):
     rng = random.Random(seed)
@@ -274,6 +284,9 @@ def test_statistics_of_a_parquet_file_do_not_hide_a_record(cell, outside, tmp_pa
         pq.write_table(pa.table({"x": pa.array(cells, pa.float64())}), tmp_path / "t.parquet")
         model = family.Poisson("x", bounds=(0, 9), outside=outside)
         assert Table(tmp_path / "t.parquet").sums(model, 0)[0] == [oracle(cells, (0, 9), outside, 0)]
+        placed = [-math.inf if x is None else x for x in map(number, cells)]
+        counts = [sum(x <= c for x in placed) for c in (-25.0, 0.0, 9.0, 25.0, 100.0)]
+        assert Table(tmp_path / "t.parquet").counts("x", [-25.0, 0.0, 9.0, 25.0, 100.0])[0] == counts
 
 
 def test_a_file_that_changed_is_read_again(tmp_path):

@@ -99,8 +99,10 @@ def family(given: dict[str, Any]) -> "AbstractFamily":
     return cls(**given)
 
 
-def levels(text: str) -> list[str] | list[int]:
+def levels(text: str | None) -> list[str] | list[int] | None:
     """Levels between commas; whole numbers if all of them are."""
+    if text is None:
+        return None
     parts = [part.strip() for part in text.split(",")]
     if "" in parts:
         raise ValueError(f"levels must be names between commas, got {text!r}.")

@@ -14,6 +14,11 @@ from noiseaware.cli.plan import FAMILIES, Item, Plan, item, levels, read
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
 
+_BOUNDS = (
+    "Public bounds, set without the data: --bounds 0 48. Or --bounds private: chosen from the data, near the middle "
+    "95 % of the records, for a share of ε or ρ."
+)
+
 
 def release(
     table: Annotated[
@@ -22,14 +27,7 @@ def release(
     plan: Annotated[str | None, typer.Option(help="TOML file that says what to release, instead of options.")] = None,
     family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
-    bounds: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="LOW HIGH | private",
-            help="Public bounds, set without the data: --bounds 0 48. Or --bounds private: chosen from the data, near "
-            "the middle 95 %, for a share of ε or ρ.",
-        ),
-    ] = None,
+    bounds: Annotated[tuple[str, str] | None, typer.Option(metavar="LOW HIGH | private", help=_BOUNDS)] = None,
     bounds_share: Annotated[
         str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")
     ] = None,
@@ -68,11 +66,7 @@ def release(
     else:
         options = {"family": family, "column": column, "outside": outside, "trials": trials}
         options |= {"bounds": parsed_bounds(bounds), "bounds_share": bounds_share}
-        options |= {
-            "levels": None if level_names is None else levels(level_names),
-            "variance": variance,
-            "shape": shape,
-        }
+        options |= {"levels": levels(level_names), "variance": variance, "shape": shape}
         options |= {"epsilon": epsilon, "rho": rho, "neighbours": neighbours}
         agreed = _from_options(table, output, ledger, options, is_free=no_ledger)
     _carry_out(agreed, force=force, json=json)

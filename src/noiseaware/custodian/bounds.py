@@ -18,17 +18,19 @@ upper bound is chosen among the candidates above the lower one, which is public 
 OpenDP draws the argmax of u/b + Gumbel noise, which has exactly the law P, from integer scores and without floats.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from noiseaware.custodian.noise import root_above
-from noiseaware.family import AbstractFamily, AbstractUnboundedFamily
+from noiseaware.family import AbstractFamily
 from noiseaware.privacy import Guarantee, Number, Pure, ZeroConcentrated, above, exact
 
 SHARE = Fraction(1, 10)
 QUANTILES = (Fraction(1, 40), Fraction(39, 40))
+_SUPPORTS = ((0.0, math.inf), (-math.inf, math.inf))
 
 # Exponents of the least and greatest candidate: any unit of measurement for real numbers, what MOST_RECORDS of them
 # can be summed to for whole ones, and, in units of a known standard deviation, what noise leaves of use.
@@ -96,18 +98,19 @@ class Selection:
 
 def planned(family: AbstractFamily, guarantee: Guarantee, share: Number, quantiles: object) -> Selection:
     """How the bounds of a family are to be chosen, or a refusal; nothing of the table is needed."""
-    if not isinstance(family, AbstractUnboundedFamily):
+    support, given = getattr(family, "support", None), getattr(family, "bounds", None)
+    if support is None:
         raise ValueError(f"bounds must not be given for a {family.name} release: its records have bounds of their own.")
-    if family.bounds is not None:
-        raise ValueError(f"bounds must be None in a family whose bounds are chosen privately, got {family.bounds}.")
-    if family.support[0] not in (0.0, -math.inf) or family.support[1] != math.inf:
-        raise ValueError(f"bounds of a {family.name} release must be given: its support is {family.support}.")
+    if given is not None:
+        raise ValueError(f"bounds must be None in a family whose bounds are chosen privately, got {given}.")
+    if support not in _SUPPORTS:
+        raise ValueError(f"bounds of a {family.name} release must be given: its support is {support}.")
     part = exact("bounds_share", share)
     if part >= 1:
         raise ValueError(f"bounds_share must be between 0 and 1, got {share}.")
-    chosen = _checked_quantiles(quantiles)[1 if family.support[0] == 0 else 0 :]
+    chosen = _checked_quantiles(quantiles)[0 if support[0] < 0 else 1 :]
     selection = Selection(
-        candidates=_candidates(family),
+        candidates=_candidates(family, is_signed=support[0] < 0),
         quantiles=chosen,
         share=part,
         each=_fraction(guarantee, part / len(chosen)),
@@ -126,6 +129,7 @@ def within(family: AbstractFamily, bounds: tuple[float, float]) -> AbstractFamil
 # ---- the mechanism ---------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=16)
 def calibrated(guarantee: Guarantee, sensitivity: int) -> float:
     """The least b with 2Δ/b ≤ ε, or (2Δ/b)²/8 ≤ ρ, that OpenDP agrees with."""
     from opendp.mod import OpenDPException
@@ -159,6 +163,7 @@ def _keeps(guarantee: Guarantee, scale: float, sensitivity: int) -> bool:
     return span**2 / 8 <= guarantee.rho and _measurement(scale).map(sensitivity) <= above(guarantee.rho)
 
 
+@functools.lru_cache(maxsize=16)
 def _measurement(scale: float):
     """OpenDP's choice of the greatest of i64 scores under Gumbel noise; asked for pure ε it would draw another law."""
     from opendp.domains import atom_domain, vector_domain
@@ -175,19 +180,19 @@ def _measurement(scale: float):
 # ---- what is public ----------------------------------------------------------------------------------------------
 
 
-def _candidates(family: AbstractUnboundedFamily) -> tuple[float, ...]:
+def _candidates(family: AbstractFamily, *, is_signed: bool) -> tuple[float, ...]:
     """2^j and 3·2^j in order, whole for whole records; with both signs and 0 where records have both."""
-    first, last = _exponents(family)
+    first, last = _exponents(family, is_signed=is_signed)
     ladder = [m * 2.0**j for j in range(first, last) for m in (1.0, 1.5)] + [2.0**last]
     sizes = [c for c in ladder if not family.is_integer or c == math.floor(c)]
-    return tuple(sizes) if family.support[0] == 0 else (*(-c for c in reversed(sizes)), 0.0, *sizes)
+    return (*(-c for c in reversed(sizes)), 0.0, *sizes) if is_signed else tuple(sizes)
 
 
-def _exponents(family: AbstractUnboundedFamily) -> tuple[int, int]:
+def _exponents(family: AbstractFamily, *, is_signed: bool) -> tuple[int, int]:
     variance = getattr(family, "variance", None)
     if family.is_integer:
         return _WHOLE
-    if variance is None or family.support[0] == 0:
+    if variance is None or not is_signed:
         return _REAL
     unit = math.floor(math.log2(variance) / 2)
     return unit + _IN_DEVIATIONS[0], unit + _IN_DEVIATIONS[1]
