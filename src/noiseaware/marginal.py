@@ -1,6 +1,6 @@
 """What is known of one number: an estimate from draws, or from a conjugate distribution in closed form.
 
-A Dirichlet vector is looked at one entry at a time: θ_j ~ Beta(α_j, Σα − α_j).
+A Dirichlet vector is looked at one entry at a time, θ_j ~ Beta(α_j, Σα − α_j), and so are a mean and a variance.
 """
 
 import math
@@ -8,7 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Beta, Dirichlet, Gamma, Normal
+from noiseaware.prior import (
+    AbstractPrior,
+    AbstractScalarPrior,
+    Beta,
+    Dirichlet,
+    Gamma,
+    InverseGamma,
+    Normal,
+    NormalInverseGamma,
+    StudentT,
+)
 
 PROBABILITY = 0.95
 
@@ -52,11 +62,13 @@ def split(distribution: AbstractPrior) -> list[AbstractScalarPrior]:
             return [Gamma(float(distribution.shape), float(distribution.rate))]
         case Normal():
             return [Normal(float(distribution.mean), float(distribution.variance))]
-    raise TypeError(f"distribution must be Beta, Dirichlet, Gamma or Normal, got {type(distribution).__name__}.")
+        case NormalInverseGamma():
+            return [type(m)(*(float(v) for v in vars(m).values())) for m in distribution.marginals()]
+    raise TypeError(f"distribution must be one of noiseaware.prior, got {type(distribution).__name__}.")
 
 
 def quantile(marginal: AbstractScalarPrior, q: float) -> float:
-    from scipy.special import betaincinv, gammaincinv, ndtri
+    from scipy.special import betaincinv, gammainccinv, gammaincinv, ndtri, stdtrit
 
     match marginal:
         case Beta(a=a, b=b):
@@ -65,7 +77,11 @@ def quantile(marginal: AbstractScalarPrior, q: float) -> float:
             return float(gammaincinv(shape, q) / rate)
         case Normal(mean=mean, variance=variance):
             return float(mean + math.sqrt(variance) * ndtri(q))
-    raise TypeError(f"marginal must be Beta, Gamma or Normal, got {type(marginal).__name__}.")
+        case InverseGamma(shape=shape, scale=scale):
+            return float(scale / gammainccinv(shape, q))
+        case StudentT(dof=dof, location=location, scale=scale):
+            return float(location + scale * stdtrit(dof, q))
+    raise TypeError(f"marginal must be one of noiseaware.prior on one number, got {type(marginal).__name__}.")
 
 
 def _moments(marginal: AbstractScalarPrior) -> tuple[float, float]:
@@ -77,7 +93,12 @@ def _moments(marginal: AbstractScalarPrior) -> tuple[float, float]:
             return float(shape / rate), math.sqrt(shape) / float(rate)
         case Normal(mean=mean, variance=variance):
             return float(mean), math.sqrt(variance)
-    raise TypeError(f"marginal must be Beta, Gamma or Normal, got {type(marginal).__name__}.")
+        case InverseGamma(shape=shape, scale=scale):
+            mean = float(scale / (shape - 1)) if shape > 1 else math.inf
+            return mean, mean / math.sqrt(float(shape) - 2) if shape > 2 else math.nan
+        case StudentT(dof=dof, location=location, scale=scale):
+            return float(location), float(scale) * math.sqrt(float(dof / (dof - 2))) if dof > 2 else math.nan
+    raise TypeError(f"marginal must be one of noiseaware.prior on one number, got {type(marginal).__name__}.")
 
 
 def _tails(probability: float) -> tuple[float, float]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from noiseaware.family import Categorical
 from noiseaware.marginal import Estimate, quantile, split
-from noiseaware.prior import AbstractScalarPrior, Beta, Gamma
+from noiseaware.prior import AbstractScalarPrior, Beta, Gamma, InverseGamma
 from noiseaware.words import PERCENT, gloss, level
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _panel(axes: "Axes", posterior: "Posterior", index: int, truth: float | None
     name, draws = list(posterior.marginals().items())[index]
     prior, naive = split(posterior.prior)[index], posterior.naive_marginals()[index]
     own, other = posterior.estimates()[index], posterior.naive_estimates()[index]
-    is_log = isinstance(prior, Beta | Gamma) and own.high > _WIDE * own.low
+    is_log = isinstance(prior, Beta | Gamma | InverseGamma) and own.high > _WIDE * own.low
     low, high = _window(draws, naive, truth, is_log=is_log)
     x = np.geomspace(low, high, _POINTS) if is_log else np.linspace(low, high, _POINTS)
     height = _kernel(prior, draws, x, is_log=is_log)
@@ -111,7 +112,7 @@ def _to_real(marginal: AbstractScalarPrior, x: np.ndarray) -> np.ndarray:
     tiny = np.finfo(float).tiny
     if isinstance(marginal, Beta):
         return np.log(np.maximum(x, tiny)) - np.log(np.maximum(1 - x, np.finfo(float).epsneg))
-    return np.log(np.maximum(x, tiny)) if isinstance(marginal, Gamma) else x
+    return np.log(np.maximum(x, tiny)) if isinstance(marginal, Gamma | InverseGamma) else x
 
 
 def _slope(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.ndarray:
@@ -119,7 +120,7 @@ def _slope(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.
     inner = np.maximum(x, np.finfo(float).tiny)
     if isinstance(marginal, Beta):
         slope = 1 / np.maximum(1 - x, np.finfo(float).epsneg)
-    elif isinstance(marginal, Gamma):
+    elif isinstance(marginal, Gamma | InverseGamma):
         slope = np.ones_like(x)
     else:
         return np.ones_like(x)
@@ -146,9 +147,9 @@ def _frame(axes: "Axes", top: float, window: tuple[float, float], *, is_log: boo
 
 
 def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
-    if len(posterior.marginals()) > 1:
+    if isinstance(posterior.release.family, Categorical):
         return f"probability of {level(name)[:24]}"
-    meaning = gloss(posterior.release)
+    meaning = gloss(posterior.release, name)
     label = meaning.removeprefix("the ") if meaning == f"the {name}" else f"{name}: {meaning}"
     return label + " (logarithmic axis)" * is_log
 

@@ -9,6 +9,7 @@ or none when they are exact. It runs in float64 whatever the user's own JAX sett
 import os
 import secrets
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +20,10 @@ import numpy as np
 
 from noiseaware.artifact import Release, check_free
 from noiseaware.baseline import naive
-from noiseaware.family import Categorical
+from noiseaware.family import AbstractFamily, Categorical
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import exact
+from noiseaware.sampler import exact, gibbs
 from noiseaware.words import prior_words
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 Truth = float | Mapping[str, object]
 MOST_DRAWS = 10_000_000
+LARGEST_RHAT = 1.01
+LEAST_ESS = 400  # with R-hat, the bars of Vehtari et al. 2021
 _CHAINS = 4
 
 
@@ -42,11 +45,14 @@ class Method:
     draws: Callable[..., jax.Array]
     batch: Callable[..., jax.Array]
     explanation: Callable[[Release], str | None]
+    is_chain: bool = False
+    """Whether draws depend on those before them, and may not have forgotten where they started."""
 
 
 METHODS = {
-    name: Method(module.draws, module.batch, module.explanation)
-    for name, module in (("exact", exact), ("naive", naive))
+    "exact": Method(exact.draws, exact.batch, exact.explanation),
+    "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, is_chain=True),
+    "naive": Method(naive.draws, naive.batch, naive.explanation),
 }
 
 
@@ -59,7 +65,7 @@ def infer(
     seed: int | None = None,
 ) -> "Posterior":
     """Draws from p(θ | release)."""
-    name = checked_method(method)
+    name = checked_method(method, release.family)
     _check_prior(release, prior)
     _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
     seed = secrets.randbits(32) if seed is None else seed
@@ -71,7 +77,11 @@ def infer(
         if not np.isfinite(values).all():
             lost = int((~np.isfinite(values)).sum())
             raise RuntimeError(f"method {name!r} gave {lost} draws of {parameter} that are not finite numbers.")
-    return Posterior(draws, release, prior, name, METHODS[name].explanation(release), int(seed))
+    why = METHODS[name].explanation(release)
+    if METHODS[name].is_chain and (doubt := _doubt(draws)) is not None:
+        warnings.warn(doubt, RuntimeWarning, stacklevel=2)
+        why = f"{why} {doubt}"
+    return Posterior(draws, release, prior, name, why, int(seed))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,12 +253,27 @@ def _diagnostics(draws: np.ndarray) -> dict[str, float]:
     return {name: float(np.asarray(value)) for name, value in values.items()}
 
 
-def checked_method(method: str) -> str:
-    """The name of a method; auto is the exact one."""
-    name = "exact" if method == "auto" else method
-    if name not in METHODS:
+def _doubt(draws: dict[str, np.ndarray]) -> str | None:
+    """A sentence on chains that have not converged, if they have not."""
+    for name, values in draws.items():
+        for column in _columns(values):
+            found = _diagnostics(column)
+            least = min(LEAST_ESS, len(column) / 10)
+            if found["r_hat"] > LARGEST_RHAT or found["ess_bulk"] < least:
+                numbers = f"R-hat {found['r_hat']:.3f}, {found['ess_bulk']:.0f} effective draws"
+                return f"The chains of {name} have not converged ({numbers}): do not rely on them."
+    return None
+
+
+def checked_method(method: str, family: AbstractFamily) -> str:
+    """The name of a method; auto is the exact one where there is one for the family."""
+    if method == "auto":
+        return "exact" if exact.serves(family) else "gibbs"
+    if method not in METHODS:
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")
-    return name
+    if method == "exact" and not exact.serves(family):
+        raise ValueError(f"method must be another than exact for a {family.name} family of this kind, got {method!r}.")
+    return method
 
 
 def _check_prior(release: Release, prior: AbstractPrior) -> None:

@@ -42,7 +42,7 @@ def page(posterior: "Posterior", truths: dict[str, float]) -> str:
         figure=markupsafe.Markup(svg(figure)),  # drawn here; matplotlib escapes the names in it
         alternative=_alternative(posterior, truths),
         prior=words.prior_words(posterior.prior),
-        parameter=words.gloss(posterior.release),
+        parameter=" and ".join(words.gloss(posterior.release, name) for name in posterior.draws),
         posterior=posterior,
         version=__version__,
     )

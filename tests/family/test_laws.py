@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import noiseaware.family as family
 from noiseaware.family._special import log_gammainc, log_gammaincc
-from noiseaware.prior import Beta, Dirichlet, Gamma, Normal
+from noiseaware.prior import Beta, Dirichlet, Gamma, Normal, NormalInverseGamma
 from noiseaware.privacy import check_neighbours
 
 # name: (family, θ, law of a record)
@@ -88,6 +88,46 @@ def test_record_density_and_tails(name, x64):
 
 
 @pytest.mark.parametrize("name", UNBOUNDED)
+def test_from_natural_is_the_inverse(name, x64):
+    member, theta, _ = SCALAR[name]
+    assert float(member.from_natural(member.natural(jnp.asarray(theta)))) == pytest.approx(theta)
+
+
+@pytest.mark.parametrize("bounds", [None, (-1.0, 4.0)])
+def test_normal_with_unknown_variance(bounds, x64, key):
+    """t(x) = (u, u²): moments, conjugacy and records against SciPy."""
+    member, theta = family.Normal(bounds=bounds), jnp.asarray([0.7, 2.0])
+    centre, half = (0.0, 1.0) if bounds is None else (1.5, 2.5)
+    u = stats.norm((0.7 - centre) / half, 2**0.5 / half)
+    np.testing.assert_allclose(member.mean(theta), [u.moment(1), u.moment(2)], rtol=1e-9)
+    cross = u.moment(3) - u.moment(1) * u.moment(2)
+    wanted = [[u.var(), cross], [cross, u.moment(4) - u.moment(2) ** 2]]
+    np.testing.assert_allclose(member.covariance(theta), wanted, rtol=1e-9)
+    np.testing.assert_allclose(member.from_natural(member.natural(theta)), theta, rtol=1e-12)
+    prior = NormalInverseGamma(0.5, 2.0, 3.0, 4.0)
+    x = np.asarray(member.sample(key, theta, 20))
+    s = jnp.stack([jnp.asarray(t).sum() for t in member.statistic(x)])
+    constant = []
+    for t in ([0.5, 1.0], [0.7, 2.0], [1.5, 0.7]):
+        likelihood = stats.norm(t[0], t[1] ** 0.5).logpdf(x).sum()
+        t = jnp.asarray(t)
+        constant.append(member.update(prior, s, 20).log_density(t) - prior.log_density(t) - likelihood)
+    np.testing.assert_allclose(constant, constant[0], rtol=1e-9)
+    assert float(member.project(jnp.asarray([4.0, 0.1]), 2)[1]) == 8.0
+
+
+@pytest.mark.parametrize("outside", ["clamp", "drop"])
+def test_sensitivity_of_mean_and_variance(outside):
+    member = family.Normal("x", (-3.0, 5.0), outside=outside)
+    t = np.stack([np.asarray(c) for c in member.alter(jnp.linspace(-6.0, 8.0, 281))], axis=1)
+    apart = t[:, None] - t[None]
+    assert member.sensitivity() == pytest.approx(np.abs(apart).sum(-1).max(), rel=1e-6)
+    assert member.sensitivity_squared() == pytest.approx((apart**2).sum(-1).max(), rel=1e-6)
+    assert member.sensitivity("add_remove") == pytest.approx(np.abs(t).sum(-1).max(), rel=1e-6)
+    assert member.sensitivity_squared("add_remove") == pytest.approx((t**2).sum(-1).max(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", UNBOUNDED)
 def test_window_holds_nearly_all(name, x64):
     member, theta, law = SCALAR[name]
     low, high = (float(edge) for edge in member.window(jnp.asarray(theta)))
@@ -117,7 +157,7 @@ MAKE = {
 def test_sensitivity_is_the_most_that_a_neighbour_moves_the_sum(name, outside):
     member = MAKE[name](outside)
     x = jnp.linspace(-12.0, 20.0, 33)
-    summed = np.asarray(member.alter(x))
+    (summed,) = (np.asarray(t) for t in member.alter(x))
     replaced = max(abs(a - b) for a, b in itertools.product(summed, summed))
     assert member.sensitivity("replace") == pytest.approx(replaced)
     assert member.sensitivity("add_remove") == pytest.approx(np.abs(summed).max())
@@ -149,7 +189,7 @@ def test_categorical_update_and_projection(x64):
         (lambda: family.Exponential("x", 3), "two numbers"),
         (lambda: family.Exponential("x", (0, 1), outside="ignore"), "clamp"),
         (lambda: family.Poisson("x", (0, 2.5)), "whole numbers"),
-        (lambda: family.Normal("x", (0, 1)), "variance must be given"),
+        (lambda: family.Normal("x", (0, 1), variance=-1.0), "variance must be positive"),
         (lambda: family.Normal("x", (0, 1), variance=-1.0), "positive"),
         (lambda: family.Gamma("x", (0, 1)), "shape must be given"),
         (lambda: family.Binomial("x", trials=0), "at least 1"),

@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noiseaware.prior import Beta, Dirichlet, Gamma, Normal
+from noiseaware.prior import Beta, Dirichlet, Gamma, InverseGamma, Normal, NormalInverseGamma, StudentT
 
 SCALAR = {
     "beta": (Beta(0.5, 100.0), stats.beta(0.5, 100)),
     "gamma": (Gamma(0.5, 5.0), stats.gamma(0.5, scale=0.2)),
     "normal": (Normal(1.0, 4.0), stats.norm(1, 2)),
+    "inverse_gamma": (InverseGamma(3.0, 2.0), stats.invgamma(3, scale=2)),
+    "student_t": (StudentT(9.0, 1.0, 2.0), stats.t(9, 1, 2)),
 }
 
 
@@ -31,8 +33,21 @@ def test_draws(name, x64, key):
 @pytest.mark.parametrize("name", SCALAR)
 def test_density_in_the_real_coordinate_integrates_to_one(name, x64):
     prior, _ = SCALAR[name]
-    v = jnp.linspace(-80.0, 40.0, 40_001)
+    v = jnp.linspace(-80.0, 80.0, 60_001)
     assert float(jnp.trapezoid(jnp.exp(prior.log_density_real(v)), v)) == pytest.approx(1, abs=1e-6)
+
+
+def test_normal_inverse_gamma(x64, key):
+    prior = NormalInverseGamma(1.0, 2.0, 3.0, 4.0)
+    mean, variance = 0.3, 2.5
+    right = stats.invgamma(3, scale=4).logpdf(variance) + stats.norm(1, (variance / 2) ** 0.5).logpdf(mean)
+    assert float(prior.log_density(jnp.asarray([mean, variance]))) == pytest.approx(right)
+    draws = np.asarray(prior.sample(key, (50_000,)))
+    laws = stats.t(6, 1, (4 / (3 * 2)) ** 0.5), stats.invgamma(3, scale=4)
+    for column, law, marginal in zip(draws.T, laws, prior.marginals(), strict=True):
+        assert stats.kstest(column, law.cdf).statistic < 2.7 / 50_000**0.5
+        x = law.ppf([0.1, 0.5, 0.9])
+        np.testing.assert_allclose(marginal.log_density(jnp.asarray(x)), law.logpdf(x), rtol=1e-9)
 
 
 def test_dirichlet(x64, key):

@@ -13,14 +13,11 @@ if TYPE_CHECKING:
     from noiseaware.artifact import Release
     from noiseaware.posterior import Posterior
 
-_LARGEST_RHAT = 1.01
-_LEAST_ESS = 400  # with R-hat, the bars of Vehtari et al. 2021
-
 
 def infer(
     path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file; - for stdin.")],
     prior: Annotated[str, typer.Option(help=f"What was known before: {EXAMPLES}.")],
-    method: Annotated[str, typer.Option(help="auto, exact or naive.")] = "auto",
+    method: Annotated[str, typer.Option(help="auto (exact where there is one), exact, gibbs or naive.")] = "auto",
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
@@ -82,14 +79,16 @@ def _check_outputs(output: str | None, report: str | None, *, force: bool, json:
 
 
 def _check_diagnostics(posterior: "Posterior") -> None:
+    from noiseaware.posterior import LARGEST_RHAT, LEAST_ESS
+
     for name, row in posterior.summary().to_dict("index").items():
         for measure in ("ess_bulk", "ess_tail"):
-            if not row[measure] >= _LEAST_ESS:
+            if not row[measure] >= LEAST_ESS:
                 raise Unfit(
-                    f"{measure} of {name} must be at least {_LEAST_ESS}, got {row[measure]:.0f}; raise --draws."
+                    f"{measure} of {name} must be at least {LEAST_ESS}, got {row[measure]:.0f}; raise --draws."
                 )
-        if not row["r_hat"] <= _LARGEST_RHAT:
-            raise Unfit(f"r_hat of {name} must be at most {_LARGEST_RHAT}, got {row['r_hat']:.3f}.")
+        if not row["r_hat"] <= LARGEST_RHAT:
+            raise Unfit(f"r_hat of {name} must be at most {LARGEST_RHAT}, got {row['r_hat']:.3f}.")
 
 
 def _json(posterior: "Posterior") -> str:

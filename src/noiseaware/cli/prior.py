@@ -11,8 +11,9 @@ _PARAMETERS = {
     "dirichlet": None,
     "gamma": ("shape", "rate"),
     "normal": ("mean", "variance"),
+    "normal_inverse_gamma": ("mean", "precision", "shape", "scale"),
 }
-_CALL = re.compile(r"\s*([A-Za-z]+)\s*\(\s*(\[?)([^()\[\]]*)(\]?)\s*\)\s*")
+_CALL = re.compile(r"\s*([A-Za-z_]+)\s*\(\s*(\[?)([^()\[\]]*)(\]?)\s*\)\s*")
 EXAMPLES = "beta(0.5, 100), dirichlet(1, 1, 1), gamma(8, 2) or normal(0, 4)"
 
 
@@ -31,7 +32,7 @@ def parse(text: str) -> "AbstractPrior":
         return priors.Dirichlet(numbers)
     if call[2] or len(numbers) != len(parameters):
         raise ValueError(f"--prior {name} takes {len(parameters)} numbers ({', '.join(parameters)}), got {text!r}.")
-    return getattr(priors, name.capitalize())(*numbers)
+    return getattr(priors, name.title().replace("_", ""))(*numbers)
 
 
 def _numbers(text: str, inside: str) -> list[float]:

@@ -1,8 +1,11 @@
 """Exponential families, one a file."""
 
 from noiseaware.family._family import AbstractFamily as AbstractFamily
+from noiseaware.family._family import AbstractNumberFamily as AbstractNumberFamily
 from noiseaware.family._family import AbstractScalarFamily as AbstractScalarFamily
+from noiseaware.family._family import AbstractTruncatedFamily as AbstractTruncatedFamily
 from noiseaware.family._family import AbstractUnboundedFamily as AbstractUnboundedFamily
+from noiseaware.family._family import summed_ranges as summed_ranges
 from noiseaware.family.binomial import Bernoulli as Bernoulli
 from noiseaware.family.binomial import Binomial as Binomial
 from noiseaware.family.categorical import Categorical as Categorical
@@ -10,4 +13,6 @@ from noiseaware.family.exponential import Exponential as Exponential
 from noiseaware.family.gamma import Gamma as Gamma
 from noiseaware.family.geometric import Geometric as Geometric
 from noiseaware.family.normal import Normal as Normal
+from noiseaware.family.normal import NormalMean as NormalMean
+from noiseaware.family.normal import NormalMeanVariance as NormalMeanVariance
 from noiseaware.family.poisson import Poisson as Poisson

@@ -10,6 +10,7 @@ the last being the marginal law of the statistic s = Σ t(x_i) of n records unde
 
 import abc
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -78,8 +79,8 @@ class AbstractFamily(eqx.Module):
         """The possible value of the statistic nearest to s."""
 
     @abc.abstractmethod
-    def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
-        """Records as they are summed: clamped to the bounds, or 0 where dropped."""
+    def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
+        """t(x) of records as they are summed: clamped to the bounds, or 0 where dropped."""
 
     def named(self, theta):
         """θ by the names of its parameters; where there are several, they lie along the last axis."""
@@ -96,69 +97,36 @@ class AbstractFamily(eqx.Module):
         return jax.hessian(self.log_partition)(self.natural(theta))
 
 
-class AbstractScalarFamily(AbstractFamily):
-    """A family of one number with t(x) = x and one parameter.
+class AbstractNumberFamily(AbstractFamily):
+    """A family of one number a record.
 
-    With `bounds`, a record outside them is clamped to the nearer one or dropped (counted as 0) before it is
-    summed, and the law of what was summed is the law that inference uses.
+    With `bounds`, a record outside them is clamped to the nearer one or dropped (it adds 0 to every sum), and the law
+    of what was summed is the law that inference uses.
     """
 
     column: eqx.AbstractVar[str | None]
     bounds: eqx.AbstractVar[Bounds | None]
     outside: eqx.AbstractVar[Outside]
-    ceiling: eqx.AbstractClassVar[float]
-    """The natural parameters are all that lie below this."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         return () if self.column is None else (self.column,)
 
     @property
-    def statistics(self) -> tuple[str, ...]:
-        return ("sum",)
-
-    def statistic(self, x) -> tuple:
-        return (x,)
-
-    @property
     @abc.abstractmethod
     def is_altered(self) -> bool:
         """Whether the bounds cut into the support, so that some records are clamped or dropped."""
 
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        check_neighbours(neighbours)
-        low, high = self._extremes(bounds)
-        return high - low if neighbours == "replace" else max(abs(low), abs(high))
-
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        return self.sensitivity(neighbours, bounds=bounds) ** 2
-
-    def _extremes(self, bounds: tuple | None) -> tuple:
-        """The least and the greatest value that one record can add to the sum; a dropped record adds 0."""
-        if bounds is None and self.bounds is None:
-            raise ValueError(f"bounds must be given: without them one {self.name} record can move the sum by anything.")
-        low, high = self.bounds if bounds is None else bounds  # type: ignore[misc]
-        return (min(low, 0), max(high, 0)) if self.outside == "drop" else (low, high)
-
-    @abc.abstractmethod
-    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
-        """The least and the greatest sum of n unaltered records."""
-
-    @abc.abstractmethod
-    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
-        """log h_n(s): the base measure of the sum of n unaltered records."""
-
-    def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
-        if self.bounds is None:
-            return x
-        low, high = self.bounds
-        if self.outside == "clamp":
-            return x.clip(low, high)
-        return jax.numpy.where((x >= low) & (x <= high), x, jax.numpy.zeros_like(x))
+    def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
+        t = self.statistic(x if self.bounds is None else x.clip(*self.bounds))
+        if self.bounds is None or self.outside == "clamp":
+            return t
+        kept = (x >= self.bounds[0]) & (x <= self.bounds[1])
+        return tuple(jax.numpy.where(kept, column, jax.numpy.zeros_like(column)) for column in t)
 
 
-class AbstractUnboundedFamily(AbstractScalarFamily):
-    """A scalar family whose records have no natural bound, so that public bounds alter some of them."""
+class AbstractTruncatedFamily(AbstractNumberFamily):
+    """A family of numbers without a natural bound, known also by its CDF, so that public bounds may alter records."""
 
     support: eqx.AbstractClassVar[Bounds]
     """The least and the greatest value that a record can take."""
@@ -170,8 +138,8 @@ class AbstractUnboundedFamily(AbstractScalarFamily):
         return self.bounds[0] > self.support[0] or self.bounds[1] < self.support[1]
 
     @abc.abstractmethod
-    def log_density(self, x: Float[Array, "..."], theta: Float[Array, "..."]) -> Float[Array, "..."]:
-        """log p(x | θ) of one unaltered record."""
+    def from_natural(self, eta: Float[Array, " k"]) -> Float[Array, "*batch"]:
+        """θ(η)."""
 
     @abc.abstractmethod
     def log_below(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -181,6 +149,42 @@ class AbstractUnboundedFamily(AbstractScalarFamily):
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         """log P(X ≥ x), accurate when the probability is tiny."""
 
+
+class AbstractScalarFamily(AbstractNumberFamily):
+    """A family of one number with t(x) = x and one parameter."""
+
+    ceiling: eqx.AbstractClassVar[float]
+    """The natural parameters are all that lie below this."""
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return ("sum",)
+
+    def statistic(self, x) -> tuple:
+        return (x,)
+
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
+        return summed_ranges(self, neighbours, [checked_given(self, bounds)])
+
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
+        return self.sensitivity(neighbours, bounds=bounds) ** 2
+
+    @abc.abstractmethod
+    def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
+        """The least and the greatest sum of n unaltered records."""
+
+    @abc.abstractmethod
+    def log_base(self, s: Float[Array, "..."], n: Numeric) -> Float[Array, "..."]:
+        """log h_n(s): the base measure of the sum of n unaltered records."""
+
+
+class AbstractUnboundedFamily(AbstractScalarFamily, AbstractTruncatedFamily):
+    """A scalar family whose records have no natural bound, with all that the exact engine needs of one record."""
+
+    @abc.abstractmethod
+    def log_density(self, x: Float[Array, "..."], theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """log p(x | θ) of one unaltered record."""
+
     @abc.abstractmethod
     def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """An interval outside of which an unaltered record falls with probability below e^−40."""
@@ -189,6 +193,27 @@ class AbstractUnboundedFamily(AbstractScalarFamily):
     @abc.abstractmethod
     def head(self) -> float:
         """The exponent h of a density that goes as x^{h−1} at the lower end of its support; 1 where it is bounded."""
+
+
+def summed_ranges(family: AbstractNumberFamily, neighbours: Neighbours, ranges: Sequence[tuple]) -> float:
+    """Σ_j of how far one record can move statistic j, when t_j lies in ranges[j] between the bounds.
+
+    max ‖t(x) − t(x')‖₁ is at most this. A record that is dropped, added or removed is one that adds 0.
+    """
+    check_neighbours(neighbours)
+    if neighbours == "add_remove":
+        return sum(max(abs(low), abs(high)) for low, high in ranges)
+    if family.outside == "drop":
+        ranges = [(min(low, 0), max(high, 0)) for low, high in ranges]
+    return sum(high - low for low, high in ranges)
+
+
+def checked_given(family: AbstractNumberFamily, bounds: tuple | None) -> tuple:
+    """The bounds that were given, here or to the family."""
+    given = family.bounds if bounds is None else bounds
+    if given is None:
+        raise ValueError(f"bounds must be given: without them one {family.name} record can move the sum by anything.")
+    return given
 
 
 def checked_bounds(bounds: object) -> Bounds | None:

@@ -68,8 +68,8 @@ class Categorical(AbstractFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, " k"], n: int) -> Int[Array, " n"]:
         return jax.random.categorical(key, jnp.log(theta), shape=(n,))
 
-    def alter(self, x: Num[Array, "..."]) -> Num[Array, "..."]:
-        return x
+    def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
+        return self.statistic(x)
 
     def update(self, prior: Dirichlet, s: Num[Array, "*batch k"], n: Numeric) -> Dirichlet:
         return Dirichlet(jnp.asarray(prior.concentration) + s)

@@ -36,6 +36,9 @@ class Exponential(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return -theta[None]
 
+    def from_natural(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return -eta[0]
+
     def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return -jnp.log(-eta[0])
 

@@ -55,6 +55,9 @@ class Gamma(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return -theta[None]
 
+    def from_natural(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return -eta[0]
+
     def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return -self.shape * jnp.log(-eta[0])
 

@@ -36,6 +36,9 @@ class Geometric(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return jnp.log1p(-theta)[None]
 
+    def from_natural(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return -jnp.expm1(eta[0])
+
     def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return -jnp.log(-jnp.expm1(eta[0]))
 

@@ -1,6 +1,11 @@
-"""The normal family: a mean, when the variance is known.
+"""The normal family: a mean when the variance is known, or both.
 
-    t(x) = x        η = θ/variance        A(η) = variance · η²/2
+    variance known      t(x) = x          η = mean/variance
+    both unknown        t(x) = (u, u²)    η = (m/v, −1/2v)      A(η) = −η₁²/4η₂ − log(−2η₂)/2
+
+With both unknown and bounds given, the statistics are those of u = (x − centre)/half, which takes the bounds to
+±1: the noise of Σu² is then that of a spread about the centre, and does not grow with how far that is from 0. Here
+m = (mean − centre)/half and v = variance/half². Without bounds u = x.
 """
 
 from typing import ClassVar
@@ -12,18 +17,30 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import (
+    AbstractTruncatedFamily,
     AbstractUnboundedFamily,
     Bounds,
     Outside,
     checked_bounds,
+    checked_given,
     checked_outside,
     checked_positive,
 )
 from noiseaware.prior import Normal as NormalPrior
-from noiseaware.prior import Numeric
+from noiseaware.prior import NormalInverseGamma, Numeric
+from noiseaware.privacy import Neighbours, check_neighbours
 
 
-class Normal(AbstractUnboundedFamily):
+def Normal(
+    column: str | None = None, bounds: object = None, variance: float | None = None, outside: str = "clamp"
+) -> "NormalMean | NormalMeanVariance":
+    """Normal(mean, variance); a variance that is given is known."""
+    if variance is None:
+        return NormalMeanVariance(column, bounds, outside)
+    return NormalMean(column, bounds, variance, outside)
+
+
+class NormalMean(AbstractUnboundedFamily):
     """Normal(mean, variance) with a known variance."""
 
     column: str | None = eqx.field(static=True)
@@ -41,18 +58,19 @@ class Normal(AbstractUnboundedFamily):
         self,
         column: str | None = None,
         bounds: object = None,
-        variance: float | None = None,
+        variance: float = 1.0,
         outside: str = "clamp",
     ) -> None:
         self.column = column
         self.bounds = checked_bounds(bounds)
         self.outside = checked_outside(outside)
-        if variance is None:
-            raise ValueError("variance must be given: a normal with unknown variance cannot be released yet.")
         self.variance = checked_positive("variance", variance)
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return (theta / self.variance)[None]
+
+    def from_natural(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return self.variance * eta[0]
 
     def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return 0.5 * self.variance * eta[0] ** 2
@@ -89,3 +107,91 @@ class Normal(AbstractUnboundedFamily):
     @property
     def head(self) -> float:
         return 1.0
+
+
+class NormalMeanVariance(AbstractTruncatedFamily):
+    """Normal(mean, variance) with both unknown: θ is the pair of them."""
+
+    column: str | None = eqx.field(static=True)
+    bounds: Bounds | None = eqx.field(static=True)
+    outside: Outside = eqx.field(static=True)
+    name: ClassVar[str] = "normal"
+    conjugate: ClassVar[type] = NormalInverseGamma
+    parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")
+    is_integer: ClassVar[bool] = False
+    support: ClassVar[Bounds] = (-float("inf"), float("inf"))
+
+    def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
+        self.column = column
+        self.bounds = checked_bounds(bounds)
+        self.outside = checked_outside(outside)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return ("sum", "sum_of_squares")
+
+    @property
+    def _centre(self) -> float:
+        return 0.0 if self.bounds is None else 0.5 * (self.bounds[0] + self.bounds[1])
+
+    @property
+    def _half(self) -> float:
+        return 1.0 if self.bounds is None else 0.5 * (self.bounds[1] - self.bounds[0])
+
+    def statistic(self, x) -> tuple:
+        u = (x - self._centre) / self._half
+        return u, u * u
+
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
+        """|u − w| + |u² − w²| = |u − w| (1 + |u + w|) is greatest at u = 1, w = −1/2: there 1.5 · 1.5.
+
+        For u ≥ |w|, which is no loss, it grows with u; and (1 − w)(2 + w) has its maximum at w = −1/2. A dropped
+        record, at (0, 0), is at most |u| + u² ≤ 2 from any other.
+        """
+        check_neighbours(neighbours)
+        checked_given(self, bounds)
+        return 2.25 if neighbours == "replace" else 2.0
+
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
+        """(u − w)² (1 + (u + w)²) is greatest at u = 1, w = −1, where it is 4; a record alone has at most 1 + 1."""
+        check_neighbours(neighbours)
+        checked_given(self, bounds)
+        return 4.0 if neighbours == "replace" else 2.0
+
+    def natural(self, theta: Float[Array, "2"]) -> Float[Array, "2"]:
+        m, v = (theta[0] - self._centre) / self._half, theta[1] / self._half**2
+        return jnp.stack([m / v, -0.5 / v])
+
+    def from_natural(self, eta: Float[Array, "2"]) -> Float[Array, "2"]:
+        v = -0.5 / eta[1]
+        return jnp.stack([self._centre + self._half * eta[0] * v, self._half**2 * v])
+
+    def log_partition(self, eta: Inexact[Array, "2"]) -> Inexact[Array, ""]:
+        return -0.25 * eta[0] ** 2 / eta[1] - 0.5 * jnp.log(-2 * eta[1])
+
+    def log_below(self, x: float, theta: Float[Array, "*batch 2"]) -> Float[Array, "*batch"]:
+        return log_ndtr((x - theta[..., 0]) / jnp.sqrt(theta[..., 1]))
+
+    def log_above(self, x: float, theta: Float[Array, "*batch 2"]) -> Float[Array, "*batch"]:
+        return log_ndtr((theta[..., 0] - x) / jnp.sqrt(theta[..., 1]))
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, "2"], n: int) -> Num[Array, " n"]:
+        return theta[0] + jnp.sqrt(theta[1]) * jax.random.normal(key, (n,))
+
+    def update(self, prior: NormalInverseGamma, s: Num[Array, "*batch 2"], n: Numeric) -> NormalInverseGamma:
+        """In units of u, and back."""
+        average = s[..., 0] / n
+        m = (prior.mean - self._centre) / self._half
+        precision = prior.precision + n
+        within = s[..., 1] - n * average**2
+        between = prior.precision * n / precision * (average - m) ** 2
+        return NormalInverseGamma(
+            self._centre + self._half * (prior.precision * m + s[..., 0]) / precision,
+            precision,
+            prior.shape + 0.5 * n,
+            prior.scale + 0.5 * self._half**2 * (within + between),
+        )
+
+    def project(self, s: Num[Array, "2"], n: Numeric) -> Float[Array, "2"]:
+        """A sum of squares is at least (Σu)²/n."""
+        return jnp.stack([s[0], jnp.maximum(s[1], s[0] ** 2 / n)])

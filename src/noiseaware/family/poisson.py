@@ -37,6 +37,9 @@ class Poisson(AbstractUnboundedFamily):
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return jnp.log(theta)[None]
 
+    def from_natural(self, eta: Float[Array, "1"]) -> Float[Array, ""]:
+        return jnp.exp(eta[0])
+
     def log_partition(self, eta: Inexact[Array, "1"]) -> Inexact[Array, ""]:
         return jnp.exp(eta[0])
 

@@ -6,4 +6,7 @@ from noiseaware.prior._prior import Numeric as Numeric
 from noiseaware.prior.beta import Beta as Beta
 from noiseaware.prior.dirichlet import Dirichlet as Dirichlet
 from noiseaware.prior.gamma import Gamma as Gamma
+from noiseaware.prior.inverse_gamma import InverseGamma as InverseGamma
 from noiseaware.prior.normal import Normal as Normal
+from noiseaware.prior.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
+from noiseaware.prior.student_t import StudentT as StudentT

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.family import Categorical
+from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Laplace
 from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.sampler import _counts, _parameter
@@ -31,6 +31,11 @@ def draws(
     """Independent draws of θ."""
     y = jnp.asarray(release.values)
     return _sampler(release.family, prior, noise_of(release), y, release.n, num_draws)(key, y)
+
+
+def serves(family: AbstractFamily) -> bool:
+    """Whether there is an exact sampler for the family."""
+    return isinstance(family, AbstractScalarFamily | Categorical)
 
 
 def explanation(release: Release) -> str | None:

@@ -1,0 +1,64 @@
+"""A family of one's own: the Rayleigh distribution, of wind speeds and of distances from a target.
+
+    p(x | θ) = 2θx e^{−θx²}        t(x) = x²        η = −θ        A(η) = −log(−η)
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+import noiseaware as na
+
+
+class Rayleigh(na.family.AbstractTruncatedFamily):
+    """Rayleigh(θ): the square of a record is exponential with rate θ."""
+
+    column: str | None = eqx.field(static=True, default=None)
+    bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
+    outside: str = eqx.field(static=True, default="clamp")
+    name: ClassVar[str] = "rayleigh"
+    conjugate: ClassVar[type] = na.prior.Gamma
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+    statistics: ClassVar[tuple[str, ...]] = ("sum_of_squares",)
+    is_integer: ClassVar[bool] = False
+    support: ClassVar[tuple[float, float]] = (0.0, float("inf"))
+
+    # The exponential family
+    def statistic(self, x):
+        return (x * x,)
+
+    def natural(self, theta):
+        return -theta[None]
+
+    def from_natural(self, eta):
+        return -eta[0]
+
+    def log_partition(self, eta):
+        return -jnp.log(-eta[0])
+
+    # How far one record can move the sum: x² lies between the squares of the bounds
+    def sensitivity(self, neighbours="replace", *, bounds=None):
+        low, high = self.bounds if bounds is None else bounds
+        return na.family.summed_ranges(self, neighbours, [(low * low, high * high)])
+
+    def sensitivity_squared(self, neighbours="replace", *, bounds=None):
+        return self.sensitivity(neighbours, bounds=bounds) ** 2
+
+    # Simulation, conjugacy, and the nearest possible sum
+    def sample(self, key, theta, n):
+        return jnp.sqrt(jax.random.exponential(key, (n,)) / theta)
+
+    def update(self, prior, s, n):
+        return na.prior.Gamma(prior.shape + n, prior.rate + s[..., 0])
+
+    def project(self, s, n):
+        return jnp.maximum(s, 0)
+
+    # One record, needed where bounds alter it
+    def log_below(self, x, theta):
+        return jnp.log(-jnp.expm1(-theta * max(x, 0.0) ** 2))
+
+    def log_above(self, x, theta):
+        return -theta * max(x, 0.0) ** 2

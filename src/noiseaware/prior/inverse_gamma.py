@@ -1,0 +1,38 @@
+"""The inverse gamma prior of a variance.
+
+    p(θ) = scale^shape θ^{−shape−1} e^{−scale/θ} / Γ(shape)        v = log θ
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Key
+
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
+
+
+class InverseGamma(AbstractScalarPrior):
+    """InverseGamma(shape, scale), with mean scale/(shape − 1)."""
+
+    shape: Numeric
+    scale: Numeric
+
+    def __check_init__(self) -> None:
+        check_number("shape", self.shape, positive=True)
+        check_number("scale", self.scale, positive=True)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
+        draws = jax.random.loggamma(key, jnp.broadcast_to(self.shape, shape))
+        return jnp.exp(jnp.log(self.scale) - draws)
+
+    def log_density(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return -(self.shape + 1) * jnp.log(theta) - self.scale / theta - self.log_normalizer()
+
+    def log_normalizer(self) -> Float[Array, "..."]:
+        return gammaln(self.shape) - self.shape * jnp.log(self.scale)
+
+    def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.exp(v)
+
+    def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
+        return -self.shape * v - self.scale * jnp.exp(-v) - self.log_normalizer()

@@ -1,0 +1,212 @@
+"""The Gibbs samplers of Bernstein & Sheldon 2018, Algorithms 1, 2 and 3, for any exponential family.
+
+    θ ~ p(θ | s)                     by conjugacy
+    m, V ← n · moments of (t, r)     r is what the bounds leave of t (_moment); r = t in Algorithm 1
+    s, r ~ N(m, V) given y ~ N(r, diag σ²)
+    σ_j² given |y_j − r_j|           Laplace noise of scale b is normal noise of variance σ² ~ Exp(mean 2b²)
+
+As corrected: s is drawn given y in all of it, sections of the line have multinomial counts, and draws that no table
+could have are drawn again. The law of s given θ is normal by the central limit theorem while θ given s is exact, so
+that no joint law has both conditionals: where there is an exact sampler, it is the better one.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from noiseaware.artifact import Release
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
+from noiseaware.prior import AbstractPrior, Numeric
+from noiseaware.sampler import _moment, _truncated_normal, chain
+from noiseaware.sampler.exact import noise_of
+
+_WARMUP, _KEPT = 2000, 5000  # as in the paper
+_CHAINS = 16
+_TRIES = 100  # at a statistic that a table could have
+_JITTER = 1e-12  # of a variance: a multinomial covariance has no inverse
+
+
+class State(NamedTuple):
+    """θ, the statistic s of all records, and the variance of each noise."""
+
+    theta: Float[Array, "*batch"]
+    s: Float[Array, " k"]
+    noise_variance: Float[Array, " k"]
+
+
+class Info(NamedTuple):
+    """What is released but for the noise; and whether it is new, or no s was found that a table could have."""
+
+    released: Float[Array, " k"]
+    is_new: Bool[Array, ""]
+
+
+def init(
+    key: Key[Array, ""], family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: Numeric
+) -> State:
+    """θ from the prior, and what is to be expected of it."""
+    theta = prior.sample(key)
+    s = family.project(n * family.mean(theta), n)
+    return State(theta, s, jnp.full_like(s, 2 * mechanism.spread**2))
+
+
+def step(
+    key: Key[Array, ""],
+    state: State,
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    n: Numeric,
+) -> tuple[State, Info]:
+    """One sweep."""
+    key_statistic, key_theta, key_noise = jax.random.split(key, 3)
+    mean, covariance = _moment.of_record(family, state.theta)
+    draw = _draw_number if y.size == 1 else _draw_vector
+    s, released, is_new = draw(key_statistic, family, n * mean, n * covariance, y, state, n)
+    theta = family.update(prior, s, n).sample(key_theta)
+    noise_variance = _draw_noise_variance(key_noise, mechanism, y - released)
+    return State(theta, s, noise_variance), Info(released, is_new)
+
+
+def _draw_number(
+    key: Key[Array, ""],
+    family: AbstractFamily,
+    mean: Float[Array, " m"],
+    covariance: Float[Array, "m m"],
+    y: Float[Array, "1"],
+    state: State,
+    n: Numeric,
+) -> tuple[Float[Array, "1"], Float[Array, "1"], Bool[Array, ""]]:
+    """One statistic: s given y, or first r given y and then s given r, each normal and held to what is possible."""
+    key_released, key_s = jax.random.split(key)
+    low, high = (family.project(jnp.full_like(y, end), n)[0] for end in (-jnp.inf, jnp.inf))
+    last = covariance[-1, -1]
+    gain = last / jnp.maximum(last + state.noise_variance[0], 1e-300)
+    centre, sd = mean[-1] + gain * (y[0] - mean[-1]), jnp.sqrt(gain * state.noise_variance[0])
+    if mean.size == 1:
+        s = _truncated_normal.draw(key_s, centre, sd, low, high)
+        return s[None], s[None], jnp.array(True)
+    released = centre + sd * jax.random.normal(key_released)
+    slope = covariance[0, 1] / jnp.maximum(last, 1e-300)
+    centre = mean[0] + slope * (released - mean[1])
+    sd = jnp.sqrt(jnp.maximum(covariance[0, 0] - slope * covariance[0, 1], 0.0))
+    return _truncated_normal.draw(key_s, centre, sd, low, high)[None], released[None], jnp.array(True)
+
+
+def _draw_vector(
+    key: Key[Array, ""],
+    family: AbstractFamily,
+    mean: Float[Array, " m"],
+    covariance: Float[Array, "m m"],
+    y: Float[Array, " k"],
+    state: State,
+    n: Numeric,
+) -> tuple[Float[Array, " k"], Float[Array, " k"], Bool[Array, ""]]:
+    """Several: a joint draw is moved to agree with y (Matheron's rule), until a table could have it."""
+    k = y.size
+    covariance = covariance + _JITTER * jnp.diag(jnp.diag(covariance))
+    root = jnp.linalg.cholesky(covariance)
+    inner = covariance[-k:, -k:] + jnp.diag(state.noise_variance)
+    factor = jax.scipy.linalg.cho_factor(inner, lower=True)
+
+    def propose(carry):
+        key, _, _, tries = carry
+        key, key_joint, key_noise = jax.random.split(key, 3)
+        joint = mean + root @ jax.random.normal(key_joint, mean.shape)
+        noise = jnp.sqrt(state.noise_variance) * jax.random.normal(key_noise, (k,))
+        moved = joint + covariance[:, -k:] @ jax.scipy.linalg.cho_solve(factor, y - joint[-k:] - noise)
+        s = family.project(moved[:k], n)
+        is_valid = (jnp.abs(s - moved[:k]) <= 1e-5 * (1 + jnp.abs(s))).all()
+        return key, jnp.where(is_valid, s, state.s), jnp.where(is_valid, moved[-k:], state.s), (is_valid, tries[1] + 1)
+
+    start = (key, state.s, state.s, (jnp.array(False), 0))
+    _, s, released, (is_new, _) = jax.lax.while_loop(lambda c: ~c[3][0] & (c[3][1] < _TRIES), propose, start)
+    return s, released, is_new
+
+
+def _draw_noise_variance(
+    key: Key[Array, ""], mechanism: AbstractMechanism, noise: Float[Array, " k"]
+) -> Float[Array, " k"]:
+    """1/σ² ~ InverseGaussian(1/(b|noise|), 1/b²) for Laplace noise; normal noise has the variance that it has.
+
+    By the two roots of Michael, Schucany & Haas (1976) for w = σ²/b², in a form that does not cancel at noise = 0:
+    w₁ = r + ν/2 + √(rν + ν²/4) with r = |noise|/b and ν ~ χ²₁, taken with probability w₁/(w₁ + r), or else r²/w₁.
+    """
+    if not isinstance(mechanism, Laplace | DiscreteLaplace):
+        return jnp.full_like(noise, mechanism.spread**2)
+    key_normal, key_root = jax.random.split(key)
+    r = jnp.abs(noise) / mechanism.spread
+    v = jax.random.normal(key_normal, noise.shape) ** 2
+    large = r + 0.5 * v + jnp.sqrt(r * v + 0.25 * v**2)
+    is_large = jax.random.uniform(key_root, noise.shape) * (large + r) < large
+    return mechanism.spread**2 * jnp.where(is_large, large, r**2 / jnp.maximum(large, 1e-300))
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws", "num_warmup", "thin"))
+def chains(
+    keys: Key[Array, " c"],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, "c k"],
+    n: Numeric,
+    *,
+    num_draws: int,
+    num_warmup: int = _WARMUP,
+    thin: int = 1,
+) -> Float[Array, "c num_draws ..."]:
+    """One chain for each key and y; n, and the scale of the noise, are the same for all or one for each."""
+
+    def one(key, y, n, mechanism):
+        return chain.run(
+            key,
+            lambda key: init(key, family, prior, mechanism, n),
+            lambda key, state: step(key, state, family, prior, mechanism, y, n)[0],
+            lambda state: state.theta,
+            num_draws=num_draws,
+            num_warmup=num_warmup,
+            thin=thin,
+        )
+
+    mechanism = jax.tree.map(jnp.asarray, mechanism)
+    axes = (0, 0, 0 if jnp.ndim(n) else None, jax.tree.map(lambda leaf: 0 if leaf.ndim else None, mechanism))
+    return jax.vmap(one, in_axes=axes)(keys, y, jnp.asarray(n, float), mechanism)
+
+
+def batch(
+    keys: Key[Array, " b"],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, "b k"],
+    n: int,
+    *,
+    num_draws: int,
+) -> Float[Array, "b num_draws ..."]:
+    """Draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
+    return chains(keys, family, prior, mechanism, y, n, num_draws=num_draws, thin=max(1, _KEPT // num_draws))
+
+
+def draws(
+    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Draws of several chains, one after another."""
+    each = -(-num_draws // _CHAINS)
+    y = jnp.broadcast_to(jnp.asarray(release.values), (_CHAINS, len(release.values)))
+    keys = jax.random.split(key, _CHAINS)
+    thin = max(1, _KEPT // each)
+    found = chains(keys, release.family, prior, noise_of(release), y, release.n, num_draws=each, thin=thin)
+    return found.reshape(_CHAINS * each, *found.shape[2:])[:num_draws]
+
+
+def explanation(release: Release) -> str | None:
+    """Never exact."""
+    sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
+    if isinstance(release.mechanism, Identity):
+        return sentence + " There is no noise."
+    return sentence
