@@ -23,7 +23,7 @@ from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number
 from noiseaware.sampler import exact
-from noiseaware.trial import Evaluated, Trials, check, chunks, draws, evaluated, fixed, noise, simulate
+from noiseaware.trial import Evaluated, Trials, check, chunks, draws, evaluated, fixed, named, noise, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -131,23 +131,11 @@ def _ranks(
     trials = simulate(key_truth, family, prior, mechanism, n, size, theta=theta)
     drawn = draws(key_draws, method, family, prior, mechanism, trials, n, num_draws=_DRAWS)
     both = jnp.concatenate([trials.theta[:, None], drawn], axis=1)
-    quantities = _named(family, np.asarray(both))
+    quantities = named(family, np.asarray(both))
     if theta is None:
         quantities |= _data_dependent(family, prior, mechanism, trials, n, both)
     ties = np.asarray(jax.random.uniform(key_ties, (size,)))
     return {name: _rank(name, values, ties) for name, values in quantities.items()}
-
-
-def _named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """One array a scalar parameter."""
-    named = {}
-    for name, values in family.named(theta).items():
-        if values.ndim == 2:
-            named[name] = values
-            continue
-        for place in np.ndindex(values.shape[2:]):
-            named[f"{name}[{', '.join(map(str, place))}]"] = values[:, :, *place]
-    return named
 
 
 def _data_dependent(

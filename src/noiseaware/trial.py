@@ -113,6 +113,17 @@ def _simulate(keys, family, prior, mechanism, fixed, *, n: int) -> Trials:
     return jax.vmap(one)(keys) if at_once >= len(keys) else jax.lax.map(one, keys, batch_size=at_once)
 
 
+def named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
+    """One array (b, num_draws) for each number of the parameter: theta, or theta[0], theta[1], …"""
+    numbers = {}
+    for name, values in family.named(theta).items():
+        if values.ndim == 2:
+            numbers[name] = values
+        for place in np.ndindex(values.shape[2:]) if values.ndim > 2 else ():
+            numbers[f"{name}[{', '.join(map(str, place))}]"] = values[:, :, *place]
+    return numbers
+
+
 def noise(
     family: AbstractFamily, *, epsilon: Number | None, rho: Number | None, mechanism: AbstractMechanism | None
 ) -> AbstractMechanism:
