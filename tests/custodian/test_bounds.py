@@ -179,8 +179,17 @@ def test_candidates_are_public_and_fit_the_family(name):
     assert (len(plan.quantiles), min(candidates) < 0) == ((2, True) if name == "normal" else (1, False))
     assert all(c == math.floor(c) for c in candidates) or not family.is_integer
     assert {4.0, 6.0, 8.0, 12.0, 1024.0} <= set(candidates)
-    total = Fraction(1, 20) * len(plan.quantiles) if name == "normal" else plan.each.epsilon
-    assert total + plan.rest.epsilon == 1
+
+
+@pytest.mark.parametrize("share", ["0.1", "1/3", 0.75])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_the_parts_add_up_to_the_promise(name, share):
+    """Exactly: what each choice may cost, and what the noise may."""
+    pure = planned(FAMILIES[name], Pure(Fraction(1, 7)), share, QUANTILES)
+    assert len(pure.quantiles) * pure.each.epsilon + pure.rest.epsilon == Fraction(1, 7)
+    zcdp = planned(FAMILIES[name], ZeroConcentrated(Fraction(1, 7)), share, QUANTILES)
+    assert len(zcdp.quantiles) * zcdp.each.rho + zcdp.rest.rho == Fraction(1, 7)
+    assert pure.rest.epsilon == (1 - Fraction(str(share))) / 7
 
 
 @pytest.mark.parametrize("promise", [Pure(Fraction(1, 10)), Pure(Fraction(50)), ZeroConcentrated(Fraction(1, 1000))])
