@@ -10,7 +10,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Inexact, Int, Key, Num
+from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
 from noiseaware.family._family import AbstractFamily
 from noiseaware.prior import Dirichlet, Numeric
@@ -68,7 +68,7 @@ class Categorical(AbstractFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, " k"], n: int) -> Int[Array, " n"]:
         return jax.random.categorical(key, jnp.log(theta), shape=(n,))
 
-    def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
+    def alter(self, x: Num[Array, "..."]) -> tuple[Bool[Array, "..."], ...]:
         return self.statistic(x)
 
     def update(self, prior: Dirichlet, s: Num[Array, "*batch k"], n: Numeric) -> Dirichlet:
