@@ -6,6 +6,7 @@ form is checked strictly on the way in, since a release file is untrusted.
 """
 
 import importlib.resources
+import inspect
 import json
 import math
 import os
@@ -27,17 +28,14 @@ from noiseaware.privacy import Guarantee, Neighbours, Pure, ZeroConcentrated, ex
 SCHEMA_VERSION = 1
 
 _FAMILIES = {
-    cls.name: cls
-    for cls in (
-        families.Bernoulli,
-        families.Binomial,
-        families.Categorical,
-        families.Exponential,
-        families.Gamma,
-        families.Geometric,
-        families.Normal,
-        families.Poisson,
-    )
+    "bernoulli": families.Bernoulli,
+    "binomial": families.Binomial,
+    "categorical": families.Categorical,
+    "exponential": families.Exponential,
+    "gamma": families.Gamma,
+    "geometric": families.Geometric,
+    "normal": families.Normal,
+    "poisson": families.Poisson,
 }
 _MECHANISMS = {
     "laplace": mechanisms.Laplace,
@@ -211,10 +209,10 @@ class _Family(_Strict):
             raise ValueError(f"family.name must be one of {', '.join(sorted(_FAMILIES))}, got {self.name!r}.")
         cls = _FAMILIES[self.name]
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
-        known = {field.name for field in fields(cls)}
+        known = set(inspect.signature(cls).parameters)
         if surplus := sorted(set(given) - known):
             raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
-        missing = sorted({"trials", "levels", "variance", "shape"} & known - set(given))
+        missing = sorted({"trials", "levels", "shape"} & known - set(given))
         if missing:
             raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
         return cls(**given)

@@ -29,17 +29,17 @@ _RECORDS = {
     "geometric": "failures before the first success (geometric)",
     "exponential": "waiting times (exponential)",
     "gamma": "positive amounts (gamma, known shape)",
-    "normal": "measurements (normal, known variance)",
+    "normal": "measurements (normal)",
 }
 _PARAMETERS = {
-    "bernoulli": ("the probability of success", ""),
-    "binomial": ("the probability of success", " in one trial"),
-    "categorical": ("the probability of the level", ""),
-    "poisson": ("the mean count", ""),
-    "geometric": ("the probability of success", ""),
-    "exponential": ("the rate", ", one over the mean"),
-    "gamma": ("the rate", ", shape over mean"),
-    "normal": ("the mean", ""),
+    ("bernoulli", "theta"): ("the probability of success", ""),
+    ("binomial", "theta"): ("the probability of success", " in one trial"),
+    ("poisson", "theta"): ("the mean count", ""),
+    ("geometric", "theta"): ("the probability of success", ""),
+    ("exponential", "theta"): ("the rate", ", one over the mean"),
+    ("gamma", "rate"): ("the rate", ", shape over mean"),
+    ("normal", "mean"): ("the mean", ""),
+    ("normal", "variance"): ("the variance", ""),
 }
 _LAWS = {
     Laplace: ("Laplace", "scale"),
@@ -85,21 +85,23 @@ def prior_words(prior: AbstractPrior) -> str:
     return f"{type(prior).__name__}({', '.join(f'{v:g}' for v in np.asarray(numbers, dtype=float))})"
 
 
-def parameter(release: Release) -> str:
-    """What the parameter is: the rate."""
-    return _PARAMETERS[release.family.name][0]
+def parameter(release: Release, name: str) -> str:
+    """What a parameter is: the rate; for a level of several, its probability."""
+    if isinstance(release.family, Categorical):
+        return f"the probability of {'the level' if name == 'theta' else level(name)}"
+    return _PARAMETERS.get((release.family.name, name), (shown(name), ""))[0]
 
 
-def gloss(release: Release) -> str:
-    """What the parameter is, in full: the rate, one over the mean."""
-    return "".join(_PARAMETERS[release.family.name])
+def gloss(release: Release, name: str) -> str:
+    """What a parameter is, in full: the rate, one over the mean."""
+    return parameter(release, name) + _PARAMETERS.get((release.family.name, name), ("", ""))[1]
 
 
 def noise(release: Release) -> str:
     if isinstance(release.mechanism, Identity):
         return "none: these are the true values"
     law, scale = _LAWS[type(release.mechanism)]
-    each = " on each count" if len(release.family.statistics) > 1 else ""
+    each = " on each statistic" if len(release.family.statistics) > 1 else ""
     return f"{law}, {scale} {number(release.noise_scale)}{each}"
 
 
@@ -178,20 +180,22 @@ def headline(posterior: "Posterior") -> str:
     """The posterior in one plain sentence."""
     start = f"Given this release and the prior {prior_words(posterior.prior)}, "
     estimates = posterior.estimates()
-    if len(estimates) == 1:
-        return f"{start}{parameter(posterior.release)} lies {between(estimates[0])} with probability {PERCENT}."
-    likely = max(estimates, key=lambda e: e.mean)
-    return (
-        f"{start}the likeliest of {len(estimates)} levels is {level(likely.name)}, "
-        f"whose probability lies {between(likely)} with probability {PERCENT}."
-    )
+    if isinstance(posterior.release.family, Categorical):
+        likely = max(estimates, key=lambda e: e.mean)
+        return (
+            f"{start}the likeliest of {len(estimates)} levels is {level(likely.name)}, "
+            f"whose probability lies {between(likely)} with probability {PERCENT}."
+        )
+    clauses = [f"{parameter(posterior.release, e.name)} lies {between(e)}" for e in estimates]
+    return f"{start}{' and '.join(clauses)} with probability {PERCENT}{' each' * (len(clauses) > 1)}."
 
 
 def naive_headline(posterior: "Posterior") -> str:
     """What the naive analyst would have believed, and how far that is from what the release supports."""
     naive, own = posterior.naive_estimates(), posterior.estimates()
-    index = max(range(len(own)), key=lambda i: own[i].mean)
-    who = parameter(posterior.release) if len(own) == 1 else f"the probability of {level(own[index].name)}"
+    is_levels = isinstance(posterior.release.family, Categorical)
+    index = max(range(len(own)), key=lambda i: own[i].mean) if is_levels else 0
+    who = parameter(posterior.release, own[index].name)
     sentence = f"Someone who took the noisy value for the true one would put {who} {between(naive[index])}"
     ratio = own[index].width / naive[index].width
     if ratio > 1.15:

@@ -160,9 +160,9 @@ def chains(
     num_warmup: int = _WARMUP,
     thin: int = 1,
 ) -> Float[Array, "c num_draws ..."]:
-    """One chain for each key and y; n, and the scale of the noise, are the same for all or one for each."""
+    """One chain for each key and y. What else is an array holds one number for each; a plain number is for all."""
 
-    def one(key, y, n, mechanism):
+    def one(key, prior, mechanism, y, n):
         return chain.run(
             key,
             lambda key: init(key, family, prior, mechanism, n),
@@ -173,9 +173,9 @@ def chains(
             thin=thin,
         )
 
-    mechanism = jax.tree.map(jnp.asarray, mechanism)
-    axes = (0, 0, 0 if jnp.ndim(n) else None, jax.tree.map(lambda leaf: 0 if leaf.ndim else None, mechanism))
-    return jax.vmap(one, in_axes=axes)(keys, y, jnp.asarray(n, float), mechanism)
+    settings = (prior, mechanism, y, n)
+    axes = jax.tree.map(lambda leaf: 0 if jnp.ndim(leaf) else None, settings)
+    return jax.vmap(one, in_axes=(0, *axes))(keys, *settings)
 
 
 def batch(
@@ -189,7 +189,7 @@ def batch(
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
-    return chains(keys, family, prior, mechanism, y, n, num_draws=num_draws, thin=max(1, _KEPT // num_draws))
+    return chains(keys, family, prior, mechanism, y, float(n), num_draws=num_draws, thin=max(1, _KEPT // num_draws))
 
 
 def draws(
@@ -200,7 +200,7 @@ def draws(
     y = jnp.broadcast_to(jnp.asarray(release.values), (_CHAINS, len(release.values)))
     keys = jax.random.split(key, _CHAINS)
     thin = max(1, _KEPT // each)
-    found = chains(keys, release.family, prior, noise_of(release), y, release.n, num_draws=each, thin=thin)
+    found = chains(keys, release.family, prior, noise_of(release), y, float(release.n), num_draws=each, thin=thin)
     return found.reshape(_CHAINS * each, *found.shape[2:])[:num_draws]
 
 
