@@ -1,11 +1,13 @@
 """The command: parsing only. What a command needs is imported when it runs, so that --help answers at once."""
 
 import os
+import sys
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
+from noiseaware.cli.calibrate import calibrate
 from noiseaware.cli.failure import Group
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
@@ -29,7 +31,8 @@ _QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0
 
 def main() -> None:
     """The entry point of the command."""
-    compile_quickly()
+    if sys.argv[1:2] != ["calibrate"]:  # which runs what it compiles a thousand times
+        compile_quickly()
     app(prog_name="noiseaware")
 
 
@@ -77,4 +80,5 @@ def demo(
 
 app.command()(release)
 app.command()(infer)
+app.command()(calibrate)
 app.add_typer(ledger, name="ledger")

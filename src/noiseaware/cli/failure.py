@@ -1,6 +1,7 @@
 """How the command fails: one sentence on stderr and an exit status that says why.
 
-2  bad usage or bad input        3  refused by the ledger        4  diagnostics failed        130  interrupted
+1  a negative verdict      2  bad usage or bad input      3  refused by the ledger      4  diagnostics failed
+130  interrupted
 """
 
 import contextlib
@@ -13,7 +14,7 @@ from typer.core import TyperGroup
 
 from noiseaware.cli.bounds import doubled
 
-BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 2, 3, 4, 130
+NEGATIVE, BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 class Unfit(Exception):

@@ -1,0 +1,196 @@
+"""`noiseaware calibrate`: is a method right for a family, a prior and a promise? Simulated tables only."""
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noiseaware.cli.failure import NEGATIVE, say
+from noiseaware.cli.plan import FAMILIES, levels
+from noiseaware.cli.prior import EXAMPLES, parse
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from noiseaware.calibration import Calibration
+    from noiseaware.family import AbstractFamily
+    from noiseaware.prior import AbstractPrior
+
+_COVERAGE = (0.5, 0.9, 0.95)
+_LEVEL = 0.99  # of right methods that get a good verdict
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def calibrate(
+    family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
+    prior: Annotated[str, typer.Option(help=f"Where parameters come from: {EXAMPLES}.")],
+    n: Annotated[int, typer.Option("-n", help="Records in each simulated table.")],
+    epsilon: Annotated[str | None, typer.Option(help="Privacy of each release, ε: Laplace noise.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Privacy of each release, ρ of zCDP: Gaussian noise.")] = None,
+    method: Annotated[
+        str, typer.Option(help="auto, exact, gibbs or naive; to compare: nonprivate, cheating, ops.")
+    ] = "auto",
+    trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
+    theta: Annotated[str | None, typer.Option(help="Hold the parameter here, and see coverage only: 0.02")] = None,
+    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds.")] = None,
+    outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
+    record_trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")] = None,
+    level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
+    variance: Annotated[float | None, typer.Option(help="Known variance of the normal.")] = None,
+    shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes it repeatable; a fresh one is taken and told.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Ranks as CSV, a row for each trial; - for stdout.")
+    ] = None,
+    plot: Annotated[str | None, typer.Option(help="Picture to write: calibration.png, .svg or .pdf")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite outputs.")] = False,
+) -> None:
+    """Check that a method is right: over simulated tables, its intervals must hold the truth as often as they say.
+
+    [bold]Example[/bold]
+
+    $ noiseaware calibrate --family binomial --prior "beta(0.5, 100)" -n 1000 --epsilon 1
+
+    Parameters come from the prior, tables from the parameters, releases from the tables; where the truth falls among
+    the method's draws must then be uniform. Exits 1 when it is not. No private data is read.
+    """
+    _check_outputs(output, plot, json=json, force=force)
+    believed = parse(prior)
+    options = {"bounds": bounds, "outside": outside, "trials": record_trials, "levels": levels(level_names)}
+    wanted = {"variance": variance, "shape": shape, **options}
+    model = _family(family, believed, {name: value for name, value in wanted.items() if value is not None})
+    seed = secrets.randbits(32) if seed is None else seed
+    setting = {"n": n, "epsilon": epsilon, "rho": rho, "method": method, "num_trials": trials, "seed": seed}
+    from noiseaware.calibration import calibrate as calibration
+
+    found = calibration(model, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
+    told = _document(found, model, believed, setting)
+    _write(found, output, plot)
+    _print(found, told, json=json, is_aside=output == "-")
+    if told.get("is_calibrated") is False:
+        raise typer.Exit(NEGATIVE)
+
+
+def _family(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "AbstractFamily":
+    """A family by its name, or a person's own by where it is."""
+    from noiseaware.cli import own, plan
+    from noiseaware.prior import Dirichlet
+
+    if ":" in name:
+        return own.family(name, given)
+    if name == "binomial":
+        given = {"trials": 1, **given}
+    if name == "categorical" and isinstance(prior, Dirichlet):
+        given = {"levels": list(range(len(prior.concentration))), **given}
+    return plan.family({"family": name, "column": "record", **given})
+
+
+def _theta(text: str | None) -> float | list[float] | None:
+    if text is None:
+        return None
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--theta must be a number, or numbers between commas, got {text!r}.") from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _check_outputs(output: str | None, plot: str | None, *, json: bool, force: bool) -> None:
+    from noiseaware.artifact import check_free
+
+    if output == "-" and json:
+        raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
+    if plot is not None and Path(plot).suffix.lower() not in _PICTURES:
+        raise ValueError(f"--plot must end in {', '.join(_PICTURES)}, got {plot}.")
+    for path in filter(None, (output, plot)):
+        if path != "-" and Path(path).is_dir():
+            raise ValueError(f"output must be a file, got the folder {path}.")
+        if path != "-":
+            check_free(path, force=force)
+
+
+def _write(found: "Calibration", output: str | None, plot: str | None) -> None:
+    if plot is not None:
+        found.plot().savefig(plot, dpi=160)
+        say(f"wrote {plot}")
+    if output is None:
+        return
+    import pandas as pd
+
+    text = pd.DataFrame(found.ranks).to_csv(index_label="trial")
+    if output == "-":
+        typer.echo(text, nl=False)
+        return
+    from noiseaware.artifact import write_whole
+
+    write_whole(output, text, force=True)  # it was found free, or was to be overwritten
+    say(f"wrote {output}")
+
+
+def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPrior", setting: dict) -> dict[str, Any]:
+    """Everything that is told, with the verdict unless θ was held fixed."""
+    import numpy as np
+
+    from noiseaware import __version__
+    from noiseaware.posterior import METHODS, checked_method
+    from noiseaware.words import prior_words
+
+    method = setting["method"]
+    if method == "auto" or method in METHODS:
+        method = checked_method(method, family)
+    names = list(found.ranks)
+    shares, errors = ({level: f(level) for level in _COVERAGE} for f in (found.coverage, found.coverage_error))
+    coverage = {k: {f"{p:g}": {"share": shares[p][k], "error": errors[p][k]} for p in _COVERAGE} for k in names}
+    told = {"family": family.name, "prior": prior_words(prior)} | setting | {"method": method, "version": __version__}
+    if found.theta is not None:
+        return told | {"theta": np.asarray(found.theta).tolist(), "coverage": coverage}
+    critical = found.critical(_LEVEL)
+    verdict = {"ks": found.ks, "by_parameter": found.by_parameter, "critical": critical, "level": _LEVEL}
+    return told | verdict | {"is_calibrated": found.ks <= critical, "coverage": coverage}
+
+
+def _print(found: "Calibration", told: dict[str, Any], *, json: bool, is_aside: bool) -> None:
+    if json:
+        import json as form
+
+        typer.echo(form.dumps({k: v for k, v in told.items() if v is not None}, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=is_aside, highlight=False)
+    promise = f"ε = {told['epsilon']}" if told["epsilon"] is not None else f"ρ = {told['rho']} (zCDP)"
+    brief = f"{told['num_trials']:,} tables of {told['n']:,} records · {told['family']} · {promise}"
+    console.print(Text(brief), style="dim", soft_wrap=True)
+    console.print(_table(told))
+    console.print(Text(_verdict(told)), soft_wrap=True)
+    console.print(Text(f"prior {told['prior']} · method {told['method']} · seed {told['seed']}"), soft_wrap=True)
+
+
+def _table(told: dict[str, Any]) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("")
+    for heading in (*(["KS"] if "ks" in told else []), *(f"coverage, {100 * level:g} %" for level in _COVERAGE)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, row in told["coverage"].items():
+        distance = [f"{told['by_parameter'][name]:.3f}"] if "ks" in told else []
+        cells = [f"{100 * cell['share']:.1f} ± {100 * cell['error']:.1f} %" for cell in row.values()]
+        table.add_row(name.replace("_", " "), *distance, *cells)
+    return table
+
+
+def _verdict(told: dict[str, Any]) -> str:
+    if "ks" not in told:
+        return (
+            f"All tables come from θ = {told['theta']}. A right method covers at its level on average over the prior, "
+            "not at each θ, so there is no verdict."
+        )
+    worst = max(told["by_parameter"], key=told["by_parameter"].get).replace("_", " ")
+    bar = f"{told['critical']:.3f}, which {100 * told['level']:g} % of right methods stay below"
+    if told["is_calibrated"]:
+        return f"Calibrated, as far as can be told: the largest KS, {told['ks']:.3f} ({worst}), is below {bar}."
+    return f"Not calibrated: the KS of {worst}, {told['ks']:.3f}, is above {bar}."
