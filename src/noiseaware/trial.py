@@ -177,13 +177,14 @@ def chunks(num_trials: int, seed: int | None, what: str) -> tuple[int, Iterable[
     """
     count = -(-num_trials // _CHUNK)
     keys = list(jax.random.split(jax.random.key(secrets.randbits(32) if seed is None else seed), count))
-    return -(-num_trials // count), _progress(keys, what)
+    return -(-num_trials // count), progress(keys, what)
 
 
-def _progress(keys: list, what: str) -> Iterable:
+def progress(items: list, what: str) -> Iterable:
+    """The items, with a bar on a terminal."""
     if not sys.stderr.isatty():
-        return keys
+        return items
     from rich.console import Console
     from rich.progress import track
 
-    return track(keys, what, console=Console(stderr=True), transient=True)
+    return track(items, what, console=Console(stderr=True), transient=True)

@@ -16,7 +16,7 @@ from noiseaware.artifact import Origin, Release
 from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.noise import calibrated, draw
-from noiseaware.family import AbstractFamily
+from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Guarantee, Neighbours, Number, check_neighbours, plain, promised
 
@@ -187,6 +187,8 @@ def _check_family(family: object) -> None:
         raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
     if len(family.columns) != 1:
         raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
+    if not isinstance(family, AbstractScalarFamily | Categorical):
+        raise ValueError(f"family must sum its column, or its levels, to be released, got {type(family).__name__}.")
 
 
 def _description(

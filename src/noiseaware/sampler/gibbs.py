@@ -46,12 +46,16 @@ class Info(NamedTuple):
 
 
 def init(
-    key: Key[Array, ""], family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: Numeric
+    key: Key[Array, ""],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    n: Numeric,
 ) -> State:
-    """θ from the prior, and what is to be expected of it."""
-    theta = prior.sample(key)
-    s = family.project(n * family.mean(theta), n)
-    return State(theta, s, jnp.full_like(s, 2 * mechanism.spread**2))
+    """Where the naive posterior is: s = y, or the nearest that a table could have."""
+    s = family.project(y, n)
+    return State(family.update(prior, s, n).sample(key), s, jnp.full_like(s, 2 * mechanism.spread**2))
 
 
 def step(
@@ -165,7 +169,7 @@ def chains(
     def one(key, prior, mechanism, y, n):
         return chain.run(
             key,
-            lambda key: init(key, family, prior, mechanism, n),
+            lambda key: init(key, family, prior, mechanism, y, n),
             lambda key, state: step(key, state, family, prior, mechanism, y, n)[0],
             lambda state: state.theta,
             num_draws=num_draws,

@@ -1,0 +1,86 @@
+"""Not in the paper: few records and rare events, where the central limit theorem fails and the exact sampler does not.
+
+Ranks of the truth for the exact sampler and for the Gibbs sampler of 2018, on the same settings.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from noiseaware.calibration import Calibration, calibrate
+from noiseaware.family import Bernoulli
+from noiseaware.prior import Beta
+from noiseaware.words import prior_words
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SETTINGS = (
+    (10, 1.0, Beta(1.0, 1.0)),
+    (10, 1.0, Beta(0.5, 20.0)),
+    (100, 1.0, Beta(0.5, 20.0)),
+    (1000, 1.0, Beta(0.5, 100.0)),
+)
+METHODS = {"exact": ("exact", "#1d5fa3"), "gibbs": ("Gibbs, 2018", "#c4560a")}
+
+
+@dataclass(frozen=True)
+class Point:
+    """One method at one setting."""
+
+    n: int
+    epsilon: float
+    prior: str
+    method: str
+    found: Calibration
+
+
+def compute(num_trials: int, *, seed: int = 0) -> list[Point]:
+    return [
+        Point(
+            n,
+            epsilon,
+            prior_words(prior),
+            method,
+            calibrate(Bernoulli(), prior, n=n, epsilon=epsilon, method=method, num_trials=num_trials, seed=seed + i),
+        )
+        for i, (n, epsilon, prior) in enumerate(SETTINGS)
+        for method in METHODS
+    ]
+
+
+def write(points: list[Point], path: Path) -> None:
+    """One row a method and setting."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["n", "epsilon", "prior", "method", "trials", "ks", "coverage_90", "coverage_90_error"])
+        for p in points:
+            covered, error = p.found.coverage(0.9)["theta"], p.found.coverage_error(0.9)["theta"]
+            numbers = (p.found.by_parameter["theta"], covered, error)
+            trials = p.found.ranks["theta"].size
+            rows.writerow([p.n, p.epsilon, p.prior, p.method, trials, *(f"{v:.6g}" for v in numbers)])
+
+
+def draw(points: list[Point]) -> dict[str, "Figure"]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(3.1 * len(SETTINGS), 3.3), layout="constrained")
+    panels = figure.subplots(1, len(SETTINGS), sharey=True, squeeze=False)[0]
+    z = np.linspace(0, 1, 201)
+    for p in points:
+        setting = [(n, epsilon, prior_words(prior)) for n, epsilon, prior in SETTINGS].index((p.n, p.epsilon, p.prior))
+        axes, ranks = panels[setting], np.sort(p.found.ranks["theta"])
+        label, colour = METHODS[p.method]
+        covered = f"{label}: 90 % interval covers {100 * p.found.coverage(0.9)['theta']:.0f} %"
+        axes.plot(z, np.searchsorted(ranks, z, side="right") / ranks.size - z, color=colour, label=covered)
+        critical = 1.358 / ranks.size**0.5  # the 5 % point of Kolmogorov's distribution
+        axes.axhspan(-critical, critical, color="0.92", zorder=0)
+        axes.set(title=f"n = {p.n}, ε = {p.epsilon:g}, {p.prior}", xlabel="rank of the truth", xlim=(0, 1))
+        axes.title.set_fontsize(9.5)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=7.5, loc="lower left")
+    panels[0].set_ylabel("ECDF − diagonal")
+    return {"rare_events": figure}
