@@ -12,6 +12,7 @@ from noiseaware.cli.failure import Group
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
 from noiseaware.cli.release import release
+from noiseaware.cli.reproduce import reproduce
 
 app = typer.Typer(
     cls=Group,
@@ -31,8 +32,8 @@ _QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0
 
 def main() -> None:
     """The entry point of the command."""
-    if sys.argv[1:2] != ["calibrate"]:  # which runs what it compiles a thousand times
-        compile_quickly()
+    if sys.argv[1:2] not in (["calibrate"], ["reproduce"]) or "--quick" in sys.argv:
+        compile_quickly()  # the others run what they compile a thousand times
     app(prog_name="noiseaware")
 
 
@@ -81,4 +82,5 @@ def demo(
 app.command()(release)
 app.command()(infer)
 app.command()(calibrate)
+app.command()(reproduce)
 app.add_typer(ledger, name="ledger")

@@ -1,5 +1,6 @@
 """`noiseaware reproduce`: a paper's figure as pictures and a table of its numbers."""
 
+import importlib
 import time
 from pathlib import Path
 from typing import Annotated
@@ -8,11 +9,11 @@ import typer
 
 from noiseaware.cli.failure import say
 
-FIGURES = ("figure1", "figure2")
+FIGURES = ("figure1", "figure2", "rare_events")
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="figure1 or figure2.")],
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="figure1, figure2 or rare_events.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and iterations: under a minute.")] = False,
     folder: Annotated[str, typer.Option(help="Where to put pictures and tables.")] = "noiseaware-figures",
     seed: Annotated[int, typer.Option(help="Another seed gives another set of simulated tables.")] = 0,
@@ -24,43 +25,21 @@ def reproduce(
 
     $ noiseaware reproduce figure1 --quick
 
-    figure1: calibration and utility of the Gibbs samplers (Bernstein & Sheldon 2018), and a figure that the paper
-    does not have, of few records and rare events. In full it takes about a quarter of an hour.
+    figure1: calibration and utility of the Gibbs samplers (Bernstein & Sheldon 2018). In full it takes about a quarter
+    of an hour on two cores.
 
-    figure2: convergence of the chains.
+    figure2: convergence of their chains (the same paper).
+
+    rare_events: a figure that the paper does not have, of few records and rare events: its sampler against the exact
+    one.
     """
     if figure not in FIGURES:
         raise ValueError(f"FIGURE must be one of {', '.join(FIGURES)}, got {figure!r}.")
-    from noiseaware.artifact import check_free
-
     place = Path(folder)
-    names = ["figure1", "rare_events"] if figure == "figure1" else [figure]
-    for name in names:
-        if place.exists():
-            check_free(place / f"{name}.csv", force=force)
+    if (place / f"{figure}.csv").exists() and not force:
+        raise ValueError(f"output {place / figure}.csv exists already; give another --folder or --force.")
     started = time.perf_counter()
-    for name in names:
-        _reproduce(name, place, quick=quick, seed=seed)
+    script = importlib.import_module(f"noiseaware.reproduce.{figure}")
+    for path in script.reproduce(place, quick=quick, seed=seed):
+        typer.echo(str(path))
     say(f"took {time.perf_counter() - started:.0f} s")
-
-
-def _reproduce(name: str, folder: Path, *, quick: bool, seed: int) -> None:
-    """Compute, write and draw one figure, and tell the paths."""
-    if name == "figure1":
-        from noiseaware.reproduce import figure1 as script
-
-        found = script.compute(script.QUICK if quick else script.FULL, seed=seed)
-    elif name == "figure2":
-        from noiseaware.reproduce import figure2 as script
-
-        found = script.compute(seed=seed)
-    else:
-        from noiseaware.reproduce import rare_events as script
-
-        found = script.compute(250 if quick else 1500, seed=seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    script.write(found, folder / f"{name}.csv")
-    typer.echo(str(folder / f"{name}.csv"))
-    for label, figure in script.draw(found).items():
-        figure.savefig(folder / f"{label}.png", dpi=160)
-        typer.echo(str(folder / f"{label}.png"))

@@ -63,8 +63,11 @@ class AbstractSuccesses(AbstractScalarFamily):
 class Bernoulli(AbstractSuccesses):
     """Bernoulli(θ): a record is 1 with probability θ. In a table, whatever is not true or a number ≥ 1 counts as 0."""
 
-    column: str | None = eqx.field(static=True, default=None)
+    column: str | None = eqx.field(static=True)
     name: ClassVar[str] = "bernoulli"
+
+    def __init__(self, column: str | None = None) -> None:
+        self.column = column
 
     @property
     def trials(self) -> int:

@@ -8,7 +8,6 @@ Methods: non-private (true statistics), naive (noisy ones taken for true; the ex
 sum of all records, which is the paper's "cheating"), one-posterior sampling (binomial only) and the Gibbs samplers.
 """
 
-import csv
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from noiseaware.baseline import one_posterior_sample
 from noiseaware.mechanism import Laplace
 from noiseaware.reproduce import model as study
 from noiseaware.reproduce.model import MODELS, Model
+from noiseaware.reproduce.output import save
 from noiseaware.trial import progress
 from noiseaware.utility import mmd_squared
 
@@ -47,7 +47,7 @@ class Size:
 
 
 FULL = Size((100, 316, 1000, 3162, 10_000), 1000, 2000, 5000, 500)
-QUICK = Size((100, 1000), 200, 200, 1000, 200)
+QUICK = Size((100, 1000), 100, 200, 800, 200)
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,13 @@ class Point:
         ordered, m = np.sort(self.ranks), self.ranks.size
         steps = np.arange(m + 1) / m
         return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
+
+
+def reproduce(folder: Path, *, quick: bool, seed: int) -> list[Path]:
+    """Compute, draw and write the figure."""
+    points = compute(QUICK, seed=seed, models=MODELS[:3]) if quick else compute(FULL, seed=seed)
+    measures = ("ks", "coverage_90", "mmd_squared", "mcse_mmd_squared")
+    return save(folder, "figure1", ("model", "method", "n", "epsilon", "trials", *measures), rows(points), draw(points))
 
 
 def compute(size: Size, *, seed: int = 0, models: Iterable[Model] = MODELS) -> list[Point]:
@@ -144,17 +151,12 @@ def _distance(draws: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.asarray(mmd_squared(jnp.asarray(spread), jnp.asarray(other[:, :m])))
 
 
-def write(points: list[Point], path: Path) -> None:
+def rows(points: list[Point]) -> Iterable[tuple]:
     """One row a method and setting."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        measures = ["ks", "coverage_90", "mmd_squared", "mcse_mmd_squared"]
-        rows.writerow(["model", "method", "n", "epsilon", "trials", *measures])
-        for p in points:
-            coverage = np.mean((p.ranks > 0.05) & (p.ranks < 0.95))
-            mmd, error = p.mmd_squared.mean(), p.mmd_squared.std(ddof=1) / p.mmd_squared.size**0.5
-            numbers = (f"{v:.6g}" for v in (p.ks, coverage, mmd, error))
-            rows.writerow([p.model, p.method, p.n, p.epsilon, p.ranks.size, *numbers])
+    for p in points:
+        covered = float(np.mean((p.ranks > 0.05) & (p.ranks < 0.95)))
+        error = float(p.mmd_squared.std(ddof=1) / p.mmd_squared.size**0.5)
+        yield p.model, p.method, p.n, p.epsilon, p.ranks.size, p.ks, covered, float(p.mmd_squared.mean()), error
 
 
 def draw(points: list[Point]) -> dict[str, "Figure"]:

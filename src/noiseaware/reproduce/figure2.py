@@ -3,7 +3,7 @@
 Four chains start from the naive posterior; the shaded band is the central 95 % of the exact posterior.
 """
 
-import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily, Bernoulli, Exponential
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import AbstractPrior, Beta, Gamma
+from noiseaware.reproduce.output import save
 from noiseaware.sampler import exact, gibbs
 from noiseaware.trial import simulate
 
@@ -34,6 +35,12 @@ class Trace:
     chains: np.ndarray
     truth: float
     interval: tuple[float, float]
+
+
+def reproduce(folder: Path, *, quick: bool, seed: int) -> list[Path]:
+    """Compute, draw and write the figure; it is quick as it is."""
+    traces = compute(seed=seed)
+    return save(folder, "figure2", ("model", "chain", "iteration", "theta"), rows(traces), draw(traces))
 
 
 def compute(*, seed: int = 0) -> list[Trace]:
@@ -67,14 +74,11 @@ def _trace(key, name: str, family: AbstractFamily, prior: AbstractPrior, truth: 
     return Trace(name, np.asarray(chains), truth, (float(low), float(high)))
 
 
-def write(traces: list[Trace], path: Path) -> None:
+def rows(traces: list[Trace]) -> Iterable[tuple]:
     """One row an iteration of a chain."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["model", "chain", "iteration", "theta"])
-        for trace in traces:
-            for (chain, iteration), theta in np.ndenumerate(trace.chains):
-                rows.writerow([trace.model, chain, iteration + 1, f"{theta:.6g}"])
+    for trace in traces:
+        for (chain, iteration), theta in np.ndenumerate(trace.chains):
+            yield trace.model, chain, iteration + 1, float(theta)
 
 
 def draw(traces: list[Trace]) -> dict[str, "Figure"]:

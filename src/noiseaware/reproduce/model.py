@@ -9,6 +9,7 @@ so that one batch serves all trials, each with a prior of its own. Such bounds t
 model "exponential, public bounds" has those of the prior predictive distribution instead, the same for every table.
 """
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -99,7 +100,7 @@ def by_gibbs(
         keys,
         model.family,
         trials.prior,
-        Laplace(trials.scale),
+        Laplace(trials.scale),  # type: ignore[arg-type]  # one for each chain
         trials.y,
         trials.n,
         num_draws=num_draws,
@@ -113,14 +114,17 @@ def by_conjugacy(
     key: Key[Array, ""], model: Model, trials: Trials, statistic: Float[Array, "b k"], num_draws: int
 ) -> np.ndarray:
     """The first entry of θ, drawn as if the statistic were the true one."""
-    family = model.family
+    keys = jax.random.split(key, len(trials.n))
+    return first(_conjugate(keys, model.family, trials.prior, statistic, trials.n, num_draws=num_draws))
 
+
+@functools.partial(jax.jit, static_argnames=("num_draws",))
+def _conjugate(keys, family: AbstractFamily, prior: AbstractPrior, statistic, n, *, num_draws: int):
     def one(key, prior, s, n):
         return family.update(prior, family.project(s, n), n).sample(key, (num_draws,))
 
-    axes = jax.tree.map(lambda leaf: 0 if jnp.ndim(leaf) else None, trials.prior)
-    keys = jax.random.split(key, len(trials.n))
-    return first(jax.jit(jax.vmap(one, in_axes=(0, axes, 0, 0)))(keys, trials.prior, statistic, trials.n))
+    axes = jax.tree.map(lambda leaf: 0 if jnp.ndim(leaf) else None, prior)
+    return jax.vmap(one, in_axes=(0, axes, 0, 0))(keys, prior, statistic, n)
 
 
 def first(theta: Float[Array, "b m ..."]) -> np.ndarray:

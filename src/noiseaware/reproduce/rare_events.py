@@ -3,7 +3,7 @@
 Ranks of the truth for the exact sampler and for the Gibbs sampler of 2018, on the same settings.
 """
 
-import csv
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import numpy as np
 from noiseaware.calibration import Calibration, calibrate
 from noiseaware.family import Bernoulli
 from noiseaware.prior import Beta
+from noiseaware.reproduce.output import save
 from noiseaware.words import prior_words
 
 if TYPE_CHECKING:
@@ -38,7 +39,14 @@ class Point:
     found: Calibration
 
 
-def compute(num_trials: int, *, seed: int = 0) -> list[Point]:
+def reproduce(folder: Path, *, quick: bool, seed: int) -> list[Path]:
+    """Compute, draw and write the figure."""
+    points = compute(100, SETTINGS[::3], seed=seed) if quick else compute(1500, SETTINGS, seed=seed)
+    header = ("n", "epsilon", "prior", "method", "trials", "ks", "coverage_90", "coverage_90_error")
+    return save(folder, "rare_events", header, rows(points), draw(points))
+
+
+def compute(num_trials: int, settings: Sequence[tuple[int, float, Beta]], *, seed: int = 0) -> list[Point]:
     return [
         Point(
             n,
@@ -47,32 +55,28 @@ def compute(num_trials: int, *, seed: int = 0) -> list[Point]:
             method,
             calibrate(Bernoulli(), prior, n=n, epsilon=epsilon, method=method, num_trials=num_trials, seed=seed + i),
         )
-        for i, (n, epsilon, prior) in enumerate(SETTINGS)
+        for i, (n, epsilon, prior) in enumerate(settings)
         for method in METHODS
     ]
 
 
-def write(points: list[Point], path: Path) -> None:
+def rows(points: list[Point]) -> Iterable[tuple]:
     """One row a method and setting."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(["n", "epsilon", "prior", "method", "trials", "ks", "coverage_90", "coverage_90_error"])
-        for p in points:
-            covered, error = p.found.coverage(0.9)["theta"], p.found.coverage_error(0.9)["theta"]
-            numbers = (p.found.by_parameter["theta"], covered, error)
-            trials = p.found.ranks["theta"].size
-            rows.writerow([p.n, p.epsilon, p.prior, p.method, trials, *(f"{v:.6g}" for v in numbers)])
+    for p in points:
+        covered, error = p.found.coverage(0.9)["theta"], p.found.coverage_error(0.9)["theta"]
+        yield p.n, p.epsilon, p.prior, p.method, p.found.num_trials, p.found.by_parameter["theta"], covered, error
 
 
 def draw(points: list[Point]) -> dict[str, "Figure"]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3.1 * len(SETTINGS), 3.3), layout="constrained")
-    panels = figure.subplots(1, len(SETTINGS), sharey=True, squeeze=False)[0]
+    settings = list(dict.fromkeys((p.n, p.epsilon, p.prior) for p in points))
+    figure = Figure(figsize=(3.1 * len(settings), 3.3), layout="constrained")
+    panels = figure.subplots(1, len(settings), sharey=True, squeeze=False)[0]
     z = np.linspace(0, 1, 201)
     for p in points:
-        setting = [(n, epsilon, prior_words(prior)) for n, epsilon, prior in SETTINGS].index((p.n, p.epsilon, p.prior))
-        axes, ranks = panels[setting], np.sort(p.found.ranks["theta"])
+        axes = panels[settings.index((p.n, p.epsilon, p.prior))]
+        ranks = np.sort(p.found.ranks["theta"])
         label, colour = METHODS[p.method]
         covered = f"{label}: 90 % interval covers {100 * p.found.coverage(0.9)['theta']:.0f} %"
         axes.plot(z, np.searchsorted(ranks, z, side="right") / ranks.size - z, color=colour, label=covered)
