@@ -25,7 +25,7 @@ test: $(VENV)/.test ## the tests, but for the slow ones
 test-all: $(VENV)/.test ## all tests: statistical runs too
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
 
-bench: $(VENV)/.test ## one script a claim; each prints ratios measured side by side
+bench: $(VENV)/.bench ## one script a claim; each prints ratios measured side by side
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
 lint: $(VENV)/.dev ## ruff, pyright and import-linter

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -120,8 +121,8 @@ class Release:
         write_whole(path, self.to_json(), force=force)
 
 
-def load(path: str | os.PathLike) -> Release:
-    """Read a release file."""
+def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = ()) -> Release:
+    """Read a release file; `families` are those of your own that it may name."""
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
@@ -129,14 +130,17 @@ def load(path: str | os.PathLike) -> Release:
         raise ValueError(f"release file must exist, got {path}.") from None
     except (OSError, UnicodeDecodeError):
         raise ValueError(f"release file must be readable UTF-8 text, got {path}.") from None
-    return from_json(text, source=str(path))
+    return from_json(text, source=str(path), families=families)
 
 
-def from_json(text: str, *, source: str = "release") -> Release:
+def from_json(
+    text: str, *, source: str = "release", families: Iterable[type[AbstractFamily]] = ()
+) -> Release:
     """The release that a JSON text holds; refused in one sentence if anything in it is off."""
     _refuse_newer(text, source)
+    known = {cls.name: cls for cls in families} | _FAMILIES
     try:
-        return _Document.model_validate_json(text).release()
+        return _Document.model_validate_json(text).release(known)
     except ValidationError as error:
         raise ValueError(f"{source}: {_sentence(error)}") from None
     except ValueError as error:
@@ -204,10 +208,10 @@ class _Family(_Strict):
             named["levels"] = list(named["levels"])
         return cls(name=family.name, **named)
 
-    def family(self) -> AbstractFamily:
-        if self.name not in _FAMILIES:
-            raise ValueError(f"family.name must be one of {', '.join(sorted(_FAMILIES))}, got {self.name!r}.")
-        cls = _FAMILIES[self.name]
+    def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
+        if self.name not in families:
+            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {self.name!r}.")
+        cls = families[self.name]
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         known = set(inspect.signature(cls).parameters)
         if surplus := sorted(set(given) - known):
@@ -311,8 +315,8 @@ class _Document(_Strict):
             origin=_Origin.of(release.origin),
         )
 
-    def release(self) -> Release:
-        family = self.family.family()
+    def release(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> Release:
+        family = self.family.family(families)
         names = tuple(s.name for s in self.statistics)
         if names != family.statistics:
             raise ValueError(f"statistics must be named {list(family.statistics)}, got {list(names)}.")

@@ -3,11 +3,13 @@
 import dataclasses
 import json
 import math
+import pathlib
 import re
 
 import pytest
 
 import noiseaware as na
+from noiseaware.cli import own
 from noiseaware.cli.prior import parse
 
 INFER = ("infer", "ill.json", "--prior", "beta(1, 1)", "--method", "naive", "--seed", "0")
@@ -143,3 +145,20 @@ def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
     broken = dataclasses.replace(naive, draws=lambda key, release, prior, m: [math.nan] * m)
     monkeypatch.setitem(posterior.METHODS, "naive", broken)
     assert "not finite" in refused(*INFER, status=4)
+
+
+def test_a_family_of_ones_own_by_its_file(tmp_path, run, refused):
+    """The release names it; the person who reads the release says which class that is."""
+    file = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "rayleigh.py"
+    rayleigh = own.named(f"{file}:Rayleigh")
+    release = na.Release(
+        family=rayleigh(bounds=(0.1, 1.0), outside="drop"), values=[205.0], n=1000, mechanism=na.mechanism.Laplace(10.0)
+    )
+    release.save(tmp_path / "speed.json")
+    assert na.load(tmp_path / "speed.json", families=[rayleigh]) == release
+    command = ("infer", str(tmp_path / "speed.json"), "--prior", "gamma(8, 2)", "--seed", "1", "--json")
+    assert "family.name must be one of" in refused(*command)
+    found = json.loads(run(*command, "--family", f"{file}:Rayleigh").stdout)
+    assert found["method"] == "gibbs"
+    assert 3 < found["parameters"]["theta"]["mean"] < 6
+    assert "must name a class" in refused(*command, "--family", f"{file}:Weibull")

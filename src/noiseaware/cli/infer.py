@@ -18,6 +18,9 @@ def infer(
     path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file; - for stdin.")],
     prior: Annotated[str, typer.Option(help=f"What was known before: {EXAMPLES}.")],
     method: Annotated[str, typer.Option(help="auto (exact where there is one), exact, gibbs or naive.")] = "auto",
+    family: Annotated[
+        str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
+    ] = None,
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
@@ -41,7 +44,7 @@ def infer(
     from noiseaware.posterior import infer as infer_posterior
 
     believed = parse(prior)
-    posterior = infer_posterior(_load(path), believed, method=method, num_draws=draws, seed=seed)
+    posterior = infer_posterior(_load(path, family), believed, method=method, num_draws=draws, seed=seed)
     if strict:
         _check_diagnostics(posterior)
     if report is not None:
@@ -56,10 +59,14 @@ def infer(
             say(f"wrote {written}")
 
 
-def _load(path: str) -> "Release":
+def _load(path: str, family: str | None) -> "Release":
     from noiseaware.artifact import from_json, load
+    from noiseaware.cli import own
 
-    return from_json(sys.stdin.read(), source="standard input") if path == "-" else load(path)
+    families = () if family is None else (own.named(family),)
+    if path == "-":
+        return from_json(sys.stdin.read(), source="standard input", families=families)  # type: ignore[arg-type]
+    return load(path, families=families)  # type: ignore[arg-type]
 
 
 def _check_outputs(output: str | None, report: str | None, *, force: bool, json: bool) -> None:

@@ -5,6 +5,7 @@ import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,7 @@ def family(where: str, given: dict[str, Any]) -> "AbstractFamily":
     """The family that `where` names, with the options that it takes."""
     from noiseaware.family import AbstractFamily
 
-    place, _, name = where.rpartition(":")
-    make = getattr(_module(where, place), name, None)
-    if not callable(make):
-        raise ValueError(f"--family must name a class in {place}, got {name!r}.")
+    make, name = named(where), where.rpartition(":")[2]
     known = inspect.signature(make).parameters
     if surplus := sorted(set(given) - set(known)):
         raise ValueError(f"{surplus[0]} must not be given for {name}, got {given[surplus[0]]}.")
@@ -32,6 +30,15 @@ def family(where: str, given: dict[str, Any]) -> "AbstractFamily":
     if not isinstance(made, AbstractFamily):
         raise ValueError(f"--family must name a family, got {where}, which makes a {type(made).__name__}.")
     return made
+
+
+def named(where: str) -> Callable[..., Any]:
+    """The class that `where` names."""
+    place, _, name = where.rpartition(":")
+    found = getattr(_module(where, place), name, None)
+    if not callable(found):
+        raise ValueError(f"--family must name a class in {place or 'a module or file'}, got {where!r}.")
+    return found
 
 
 def _module(where: str, place: str) -> ModuleType:

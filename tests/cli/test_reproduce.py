@@ -1,0 +1,17 @@
+"""`noiseaware reproduce`: refusals, and files where they belong."""
+
+
+def test_a_figure_is_written_and_not_overwritten(monkeypatch, tmp_path, run, refused):
+    from noiseaware.reproduce import figure2, output
+
+    monkeypatch.setattr(figure2, "reproduce", lambda folder, **_: output.save(folder, "figure2", ["a"], [[0.5]], {}))
+    done = run("reproduce", "figure2", "--folder", "pictures")
+    assert done.exit_code == 0
+    assert done.stdout.split() == ["pictures/figure2.csv"]
+    assert (tmp_path / "pictures" / "figure2.csv").read_text().split() == ["a", "0.5"]
+    assert "exists already" in refused("reproduce", "figure2", "--folder", "pictures")
+    assert run("reproduce", "figure2", "--folder", "pictures", "--force").exit_code == 0
+
+
+def test_an_unknown_figure_is_refused(refused):
+    assert "FIGURE must be one of figure1, figure2, rare_events" in refused("reproduce", "figure9")
