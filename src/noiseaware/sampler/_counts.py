@@ -100,8 +100,8 @@ def _moments_found(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, til
         def log_density(k: Float[Array, " m"]) -> Float[Array, " m"]:
             return log_weight(k[:, None])[:, position] + tilt * k
 
-        low, high = _line.focus(log_density, jnp.zeros_like(pivot), jnp.full_like(pivot, n), pivot, whole=True)
-        nodes = _line.nodes_between(low, high, jnp.clip(pivot, low, high), _MEAN_NODES, whole=True)
+        low, high = _line.focus(log_density, jnp.zeros_like(pivot), jnp.full_like(pivot, n), pivot)
+        nodes = _line.nodes_between(low, high, jnp.clip(pivot, low, high), _MEAN_NODES)
         length, _, log_mass = _line.cells(nodes, log_density(nodes), whole=True)
         middle, mass = nodes + 0.5 * (length - 1), jax.nn.softmax(log_mass)
         mean = (mass * middle).sum()

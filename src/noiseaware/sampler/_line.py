@@ -21,26 +21,22 @@ _FOCUS_STAGES = 7
 
 
 def nodes_between(
-    low: Float[Array, ""], high: Float[Array, ""], pivot: Float[Array, ""], count: int, *, whole: bool
+    low: Float[Array, ""], high: Float[Array, ""], pivot: Float[Array, ""], count: int
 ) -> Float[Array, " count"]:
-    """Sorted nodes from low to high: half evenly spread, half crowding geometrically to low, pivot and high.
+    """Sorted whole numbers from low to high: half evenly spread, half crowding geometrically to low, pivot and high.
 
     The crowded ones see power laws at an end of the support and the kink of Laplace noise at the pivot. Where
     there are at least as many even nodes as whole numbers, every whole number is a node (some of them twice).
     """
     even = low + (high - low) * jnp.linspace(0, 1, count // 2)
-    unit = 1.0 if whole else 1e-10 * (high - low)
-    crowded = [_crowd(low, pivot, count // 4, unit), _crowd(pivot, high, count // 4, unit)]
-    nodes = jnp.concatenate([even, *crowded])
-    return jnp.sort(jnp.clip(jnp.round(nodes) if whole else nodes, low, high))
+    nodes = jnp.concatenate([even, _crowd(low, pivot, count // 4), _crowd(pivot, high, count // 4)])
+    return jnp.sort(jnp.clip(jnp.round(nodes), low, high))
 
 
-def _crowd(
-    low: Float[Array, ""], high: Float[Array, ""], count: int, unit: Float[Array, ""] | float
-) -> Float[Array, " count"]:
-    """Nodes whose spacing grows from about `unit` at both ends to the middle, as sinh does."""
+def _crowd(low: Float[Array, ""], high: Float[Array, ""], count: int) -> Float[Array, " count"]:
+    """Nodes whose spacing grows from about 1 at both ends to the middle, as sinh does."""
     half = 0.5 * (high - low)
-    rate = jnp.maximum(jnp.arcsinh(half / jnp.maximum(unit, 1e-300)), 1e-3)
+    rate = jnp.maximum(jnp.arcsinh(half), 1e-3)
     offset = half * jnp.sinh(rate * jnp.linspace(0, 1, count // 2)) / jnp.sinh(rate)
     return jnp.concatenate([low + offset, high - offset])
 
@@ -50,14 +46,12 @@ def focus(
     low: Float[Array, ""],
     high: Float[Array, ""],
     pivot: Float[Array, ""],
-    *,
-    whole: bool,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Shrink [low, high] to the part where the log density is within reach of its maximum."""
+    """Shrink whole numbers low … high to those where the log density is within reach of its maximum."""
 
     def shrink(_, window):
         low, high = window
-        nodes = nodes_between(low, high, jnp.clip(pivot, low, high), _FOCUS_NODES, whole=whole)
+        nodes = nodes_between(low, high, jnp.clip(pivot, low, high), _FOCUS_NODES)
         return held_window(nodes, log_density(nodes))
 
     return jax.lax.fori_loop(0, _FOCUS_STAGES, shrink, (low, high))
@@ -117,10 +111,10 @@ def refine(
 
 
 def draw(
-    key: Key[Array, ""], nodes: Float[Array, " m"], log_density: Float[Array, " m"], num_draws: int, *, whole: bool
+    key: Key[Array, ""], nodes: Float[Array, " m"], log_density: Float[Array, " m"], num_draws: int
 ) -> Float[Array, " num_draws"]:
-    """Independent draws by the inverse CDF."""
-    length, slope, log_mass = cells(nodes, log_density, whole=whole)
+    """Independent draws of a real number by the inverse CDF."""
+    length, slope, log_mass = cells(nodes, log_density, whole=False)
     cumulative = jnp.cumsum(jnp.exp(log_mass - log_mass.max()))
     level = jax.random.uniform(key, (num_draws,)) * cumulative[-1]
     cell = jnp.clip(jnp.searchsorted(cumulative, level, side="right"), 0, log_mass.size - 1)
@@ -130,8 +124,6 @@ def draw(
     flat = jnp.abs(r * m) < 1e-6
     safe_r = jnp.where(flat, 1.0, r)
     ahead = jnp.where(flat, share * m, jnp.log1p(share * jnp.expm1(jnp.where(flat, 0.0, r * m))) / safe_r)
-    if whole:
-        ahead = jnp.clip(jnp.floor(ahead), 0.0, jnp.maximum(m - 1, 0.0))
     return nodes[cell] + ahead
 
 

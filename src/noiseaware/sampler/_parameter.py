@@ -112,7 +112,7 @@ def draws(
     v, log_density = _theta_nodes(family, prior, mechanism, y, n)
     log_density = jnp.maximum(log_density - log_density.max(), _NOTHING)
     v, log_density = jax.vmap(lambda v, f: _line.refine(v, f, _FINER))(v, log_density)
-    return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws, whole=False))
+    return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws))
 
 
 @jax.jit
