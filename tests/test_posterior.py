@@ -204,3 +204,36 @@ def test_arviz_reads_the_file(tmp_path, wanted):
     version, total = done.stdout.split()
     assert version.startswith("0.23" if "==" in wanted else "1.")
     assert float(total) == pytest.approx(posterior.draws["theta"].sum())
+
+
+def test_two_parameters_go_all_the_way_to_the_page(tmp_path):
+    """A mean and a variance: named, summarised, told in words, drawn and exported."""
+    release = na.Release(
+        family=na.family.Normal("weight", bounds=(40, 120)),
+        values=[-90.0, 160.0],
+        n=1000,
+        mechanism=na.mechanism.Laplace(9.0),
+    )
+    prior = na.prior.NormalInverseGamma(75.0, 1.0, 3.0, 400.0)
+    posterior = na.infer(release, prior, method="naive", num_draws=4000, seed=3)
+    assert list(posterior.summary().index) == ["mean", "variance"]
+    right = stats.t(2 * 503, *_location_and_scale(release, prior))
+    estimate, naive = posterior.estimates()[0], posterior.naive_estimates()[0]
+    assert naive.low == pytest.approx(right.ppf(0.025))
+    assert estimate.mean == pytest.approx(right.mean(), abs=4.5 * right.std() / 4000**0.5)
+    posterior.report(tmp_path / "weight.html", truth={"mean": 76.0, "variance": 250.0})
+    page = (tmp_path / "weight.html").read_text(encoding="utf-8")
+    assert "the mean lies between" in page
+    assert "the variance lies between" in page
+    assert len(posterior.plot().axes) == 2
+    assert set(posterior.to_arviz()["posterior"].data_vars) == {"mean", "variance"}
+
+
+def _location_and_scale(release, prior) -> tuple[float, float]:
+    """Of the mean given Σu and Σu², with u = (x − 80)/40, in the units of x."""
+    n, (s1, s2) = release.n, release.values
+    x, square = 40 * s1 + 80 * n, 1600 * s2 + 2 * 80 * 40 * s1 + 80**2 * n
+    precision, shape = prior.precision + n, prior.shape + n / 2
+    location = (prior.precision * prior.mean + x) / precision
+    scale = prior.scale + 0.5 * (square + prior.precision * prior.mean**2 - precision * location**2)
+    return location, (scale / (shape * precision)) ** 0.5

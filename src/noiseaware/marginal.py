@@ -63,7 +63,7 @@ def split(distribution: AbstractPrior) -> list[AbstractScalarPrior]:
         case Normal():
             return [Normal(float(distribution.mean), float(distribution.variance))]
         case NormalInverseGamma():
-            return [type(m)(*(float(v) for v in vars(m).values())) for m in distribution.marginals()]
+            return list(NormalInverseGamma(*(float(v) for v in vars(distribution).values())).marginals())
     raise TypeError(f"distribution must be one of noiseaware.prior, got {type(distribution).__name__}.")
 
 
