@@ -82,7 +82,7 @@ def test_float64_inside_and_the_users_setting_untouched():
 @pytest.mark.parametrize(
     ("release", "prior", "options", "sentence"),
     [
-        (COUNT, UNIFORM, {"method": "magic"}, "method must be one of auto, exact, naive, got 'magic'"),
+        (COUNT, UNIFORM, {"method": "magic"}, "method must be one of auto, exact, gibbs, naive, got 'magic'"),
         (COUNT, na.prior.Gamma(1, 1), {}, "prior must be a Beta for the bernoulli family, got Gamma"),
         (COUNT, "beta(1, 1)", {}, "prior must be a Beta for the bernoulli family, got str"),
         (CELLS, na.prior.Dirichlet([1, 1]), {}, "prior must have 3 concentrations, one a level, got 2"),

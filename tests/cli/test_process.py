@@ -55,7 +55,7 @@ def test_process_statuses_and_streams():
 
 
 def test_interrupt_is_quiet(monkeypatch, run):
-    def interrupted(path):
+    def interrupted(path, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("noiseaware.artifact.load", interrupted)
@@ -64,7 +64,7 @@ def test_interrupt_is_quiet(monkeypatch, run):
 
 
 def test_help_teaches_by_example(run):
-    for words in (["demo"], ["release"], ["infer"], ["ledger", "create"], ["ledger", "show"]):
+    for words in (["demo"], ["release"], ["infer"], ["calibrate"], ["reproduce"], ["ledger", "create"], ["ledger", "show"]):
         done = run(*words, "--help")
         assert done.exit_code == 0
         assert f"$ noiseaware {' '.join(words)}" in done.stdout

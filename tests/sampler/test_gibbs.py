@@ -34,7 +34,7 @@ FAMILIES = {
     "normal": (na.family.Normal(variance=1.0), na.prior.Normal(0, 1), 0.3),
     "normal-clamp": (na.family.Normal(bounds=(-1.0, 1.0), variance=1.0), na.prior.Normal(0, 1), 0.3),
 }
-QUICK = ["bernoulli", "exponential-drop", "categorical"]
+QUICK = ["bernoulli", "exponential-drop"]
 NOISE = {"laplace": na.mechanism.Laplace, "gaussian": na.mechanism.Gaussian}
 
 

@@ -37,7 +37,7 @@ def named(where: str) -> Callable[..., Any]:
     place, _, name = where.rpartition(":")
     found = getattr(_module(where, place), name, None)
     if not callable(found):
-        raise ValueError(f"--family must name a class in {place or 'a module or file'}, got {where!r}.")
+        raise ValueError(f"--family must name a class in {place}, got {name!r}.")
     return found
 
 
