@@ -64,10 +64,10 @@ def test_interrupt_is_quiet(monkeypatch, run):
 
 
 def test_help_teaches_by_example(run):
-    for words in (["demo"], ["release"], ["infer"], ["calibrate"], ["reproduce"], ["ledger", "create"], ["ledger", "show"]):
-        done = run(*words, "--help")
+    for words in ("demo", "release", "infer", "calibrate", "reproduce", "ledger create", "ledger show"):
+        done = run(*words.split(), "--help")
         assert done.exit_code == 0
-        assert f"$ noiseaware {' '.join(words)}" in done.stdout
+        assert f"$ noiseaware {words}" in done.stdout
     assert "noiseaware demo" in run().stdout
 
 
