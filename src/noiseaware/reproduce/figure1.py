@@ -76,9 +76,11 @@ def reproduce(folder: Path, *, quick: bool, seed: int) -> list[Path]:
     return save(folder, "figure1", ("model", "method", "n", "epsilon", "trials", *measures), rows(points), draw(points))
 
 
-def compute(size: Size, *, seed: int = 0, models: Iterable[Model] = MODELS) -> list[Point]:
+def compute(
+    size: Size, *, seed: int = 0, models: Iterable[Model] = MODELS, epsilons: Iterable[float] = EPSILONS
+) -> list[Point]:
     """Every number of the figure."""
-    settings = [(n, epsilon) for n in size.records for epsilon in EPSILONS]
+    settings = [(n, epsilon) for n in size.records for epsilon in epsilons]
     points: list[Point] = []
     with jax.enable_x64(True):
         work = [(i, model, setting) for i, model in enumerate(models) for setting in _groups(settings)]
