@@ -54,7 +54,7 @@ class Calibration:
         """The KS distance of each row of ranks from uniform."""
         if self.theta is not None:
             raise ValueError("theta must come from the prior for ranks to be uniform; at a fixed theta, see coverage.")
-        return {name: _distance(ranks) for name, ranks in self.ranks.items()}
+        return {name: ecdf.distance(ranks) for name, ranks in self.ranks.items()}
 
     @property
     def ks(self) -> float:
@@ -168,13 +168,6 @@ def _rank(name: str, values: np.ndarray, ties: np.ndarray) -> np.ndarray:
     below = (values[:, 1:] < values[:, :1]).sum(axis=1)
     equal = (values[:, 1:] == values[:, :1]).sum(axis=1)
     return (below + ties * (equal + 1)) / values.shape[1]
-
-
-def _distance(ranks: np.ndarray) -> float:
-    """sup |ECDF − diagonal|."""
-    ordered = np.sort(ranks)
-    steps = np.arange(ordered.size + 1) / ordered.size
-    return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
 
 
 def _checked(level: float) -> float:

@@ -23,6 +23,13 @@ _COLOURS = ("#1d5fa3", "#c4560a", "#2f855a", "#8b3fa0", "#b7791f", "#0f172a")
 _STYLES = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
 
 
+def distance(ranks: np.ndarray) -> float:
+    """sup |ECDF − diagonal|: the Kolmogorov–Smirnov distance from uniform."""
+    ordered = np.sort(ranks)
+    steps = np.arange(ordered.size + 1) / ordered.size
+    return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
+
+
 @functools.cache
 def band(size: int, level: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points z, and the band's lower and upper end there, as shares of a sample of this size."""

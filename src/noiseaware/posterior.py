@@ -66,7 +66,7 @@ def infer(
 ) -> "Posterior":
     """Draws from p(θ | release)."""
     name = checked_method(method, release.family)
-    _check_prior(release, prior)
+    check_prior(release.family, prior)
     _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
     seed = secrets.randbits(32) if seed is None else seed
     _check_whole("seed", seed, 0, 2**63 - 1)
@@ -276,12 +276,13 @@ def checked_method(method: str, family: AbstractFamily) -> str:
     return method
 
 
-def _check_prior(release: Release, prior: AbstractPrior) -> None:
-    wanted = release.family.conjugate
+def check_prior(family: AbstractFamily, prior: AbstractPrior) -> None:
+    """Refuse a prior that is not the family's conjugate one."""
+    wanted = family.conjugate
     if not isinstance(prior, wanted):
         got = type(prior).__name__
-        raise ValueError(f"prior must be a {wanted.__name__} for the {release.family.name} family, got {got}.")
-    levels = len(_levels(release))
+        raise ValueError(f"prior must be a {wanted.__name__} for the {family.name} family, got {got}.")
+    levels = len(family.statistics)
     if isinstance(prior, Dirichlet) and len(prior.concentration) != levels:
         raise ValueError(f"prior must have {levels} concentrations, one a level, got {len(prior.concentration)}.")
 

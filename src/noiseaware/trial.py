@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from noiseaware.posterior import METHODS, checked_method
+from noiseaware.posterior import METHODS, check_prior, checked_method
 from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.privacy import Number, Pure, promised
 
@@ -142,12 +142,7 @@ def noise(
 
 def check(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> None:
     """Refuse a setting that cannot be simulated."""
-    if not isinstance(prior, family.conjugate):
-        wanted, got = family.conjugate.__name__, type(prior).__name__
-        raise ValueError(f"prior must be a {wanted} for the {family.name} family, got {got}.")
-    cells = len(family.statistics)
-    if isinstance(prior, Dirichlet) and len(prior.concentration) != cells:
-        raise ValueError(f"prior must have {cells} concentrations, one a level, got {len(prior.concentration)}.")
+    check_prior(family, prior)
     for name, value in (("n", n), ("num_trials", num_trials)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value}.")

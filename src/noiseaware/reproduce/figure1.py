@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from noiseaware import ecdf
 from noiseaware.baseline import one_posterior_sample
 from noiseaware.mechanism import Laplace
 from noiseaware.reproduce import model as study
@@ -64,9 +65,7 @@ class Point:
 
     @property
     def ks(self) -> float:
-        ordered, m = np.sort(self.ranks), self.ranks.size
-        steps = np.arange(m + 1) / m
-        return float(max((steps[1:] - ordered).max(), (ordered - steps[:-1]).max()))
+        return ecdf.distance(self.ranks)
 
 
 def reproduce(folder: Path, *, quick: bool, seed: int) -> list[Path]:
