@@ -6,12 +6,15 @@ from noiseaware.family._family import AbstractScalarFamily as AbstractScalarFami
 from noiseaware.family._family import AbstractTruncatedFamily as AbstractTruncatedFamily
 from noiseaware.family._family import AbstractUnboundedFamily as AbstractUnboundedFamily
 from noiseaware.family._family import summed_ranges as summed_ranges
+from noiseaware.family._quadratic import AbstractQuadraticFamily as AbstractQuadraticFamily
 from noiseaware.family.binomial import Bernoulli as Bernoulli
 from noiseaware.family.binomial import Binomial as Binomial
 from noiseaware.family.categorical import Categorical as Categorical
 from noiseaware.family.exponential import Exponential as Exponential
 from noiseaware.family.gamma import Gamma as Gamma
 from noiseaware.family.geometric import Geometric as Geometric
+from noiseaware.family.linear_regression import LinearRegression as LinearRegression
+from noiseaware.family.multivariate_normal import MultivariateNormal as MultivariateNormal
 from noiseaware.family.normal import Normal as Normal
 from noiseaware.family.normal import NormalMean as NormalMean
 from noiseaware.family.normal import NormalMeanVariance as NormalMeanVariance

@@ -1,13 +1,15 @@
 """The contract of a prior: a conjugate distribution with its normalising constant.
 
-A prior is data, and so is the posterior that a family's `update` makes of it. A prior on one number also
-carries the coordinate v = g(θ) that takes its support to the real line, in which posteriors are integrated.
+A prior is data, and so is the posterior that a family's `update` makes of it. A real prior also carries the
+coordinate v = g(θ) that takes its support to the whole line or space, in which posteriors are integrated or walked.
 """
 
 import abc
 import math
 
 import equinox as eqx
+import jax
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Key
 
@@ -31,8 +33,8 @@ class AbstractPrior(eqx.Module):
         """log of the integral of the unnormalised density."""
 
 
-class AbstractScalarPrior(AbstractPrior):
-    """A prior on one number."""
+class AbstractRealPrior(AbstractPrior):
+    """A prior with coordinates in which every real number, or vector of them, is a parameter."""
 
     @abc.abstractmethod
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -43,8 +45,31 @@ class AbstractScalarPrior(AbstractPrior):
         """log density of v, written so that it stays finite where θ itself would round to a bound."""
 
 
+class AbstractScalarPrior(AbstractRealPrior):
+    """A prior on one number."""
+
+
+def precision_matrix(value, size: int, *, name: str = "precision") -> np.ndarray | Float[Array, "d d"]:
+    """A positive definite matrix from itself, from its diagonal or from a number times the identity."""
+    if isinstance(value, jax.Array):
+        return value
+    try:
+        given = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number, {size} of them, or a matrix of them, got {value!r}.") from None
+    if given.ndim < 2 and given.shape in ((), (1,), (size,)):
+        given = np.diag(np.broadcast_to(given, (size,)))
+    if given.shape != (size, size):
+        raise ValueError(f"{name} must be {size} × {size}, got {' × '.join(map(str, given.shape))}.")
+    if not np.isfinite(given).all() or not np.allclose(given, given.T) or np.linalg.eigvalsh(given)[0] <= 0:
+        raise ValueError(f"{name} must be symmetric and positive definite, got {given.tolist()}.")
+    return given
+
+
 def check_number(name: str, value: object, *, positive: bool) -> None:
-    """Refuse a parameter that is not finite (or not positive); traced values and arrays pass."""
+    """Refuse a parameter that is not finite (or not positive); traced values and arrays of JAX pass."""
+    if isinstance(value, np.ndarray) and not np.isfinite(value).all():
+        raise ValueError(f"{name} must be finite, got {value.tolist()}.")
     if isinstance(value, Tracer) or not isinstance(value, int | float):
         return
     if not math.isfinite(value) or (positive and value <= 0):

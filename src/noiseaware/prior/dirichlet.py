@@ -1,6 +1,6 @@
 """The Dirichlet prior of a vector of probabilities.
 
-    p(θ) = Γ(Σ_j α_j) Π_j θ_j^{α_j−1} / Γ(α_j)
+    p(θ) = Γ(Σ_j α_j) Π_j θ_j^{α_j−1} / Γ(α_j)        v_j = log θ_j/θ_J
 """
 
 import jax
@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractPrior, check_number
+from noiseaware.prior._prior import AbstractRealPrior, check_number
 
 
 def _as_parameter(concentration) -> tuple[float, ...] | Array:
@@ -19,7 +19,7 @@ def _as_parameter(concentration) -> tuple[float, ...] | Array:
     return concentration
 
 
-class Dirichlet(AbstractPrior):
+class Dirichlet(AbstractRealPrior):
     """Dirichlet(concentration), one entry a category."""
 
     concentration: tuple[float, ...] | Float[Array, "... categories"]
@@ -45,3 +45,15 @@ class Dirichlet(AbstractPrior):
     def log_normalizer(self) -> Float[Array, "..."]:
         concentration = jnp.asarray(self.concentration)
         return gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
+
+    def from_real(self, v: Float[Array, "... others"]) -> Float[Array, "... categories"]:
+        return jax.nn.softmax(_with_last(v), axis=-1)
+
+    def log_density_real(self, v: Float[Array, "... others"]) -> Float[Array, "..."]:
+        shares = jnp.asarray(self.concentration) * jax.nn.log_softmax(_with_last(v), axis=-1)
+        return shares.sum(-1) - self.log_normalizer()
+
+
+def _with_last(v: Float[Array, "... others"]) -> Float[Array, "... categories"]:
+    """The coordinate of the last category is 0."""
+    return jnp.concatenate([v, jnp.zeros_like(v[..., :1])], axis=-1)

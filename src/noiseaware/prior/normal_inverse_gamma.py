@@ -1,48 +1,87 @@
-"""The normal–inverse-gamma prior of a mean and a variance.
+"""The normal–inverse-gamma prior of a mean and a variance, or of regression coefficients and a variance.
 
-    variance ~ InverseGamma(shape, scale)        mean | variance ~ Normal(mean, variance / precision)
+    variance ~ InverseGamma(shape, scale)        mean | variance ~ Normal(mean, variance · precision⁻¹)
+
+With a vector for the mean, the precision is a matrix; a number stands for so many times the identity, and a vector for
+a diagonal.
 """
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractPrior, Numeric, check_number
+from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, precision_matrix
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
 
 
-class NormalInverseGamma(AbstractPrior):
+class NormalInverseGamma(AbstractRealPrior):
     """NormalInverseGamma(mean, precision, shape, scale); `precision` counts prior records for the mean."""
 
-    mean: Numeric
-    precision: Numeric
+    mean: Numeric | np.ndarray
+    precision: Numeric | np.ndarray
     shape: Numeric
     scale: Numeric
+
+    def __init__(self, mean, precision, shape: Numeric, scale: Numeric) -> None:
+        is_vector = isinstance(mean, list | tuple)
+        self.mean = np.asarray(mean, dtype=float) if is_vector else mean
+        self.precision = precision if jnp.ndim(self.mean) == 0 else precision_matrix(precision, len(self.mean))
+        self.shape, self.scale = shape, scale
 
     def __check_init__(self) -> None:
         check_number("mean", self.mean, positive=False)
         for name in ("precision", "shape", "scale"):
             check_number(name, getattr(self, name), positive=True)
 
-    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape 2"]:
-        """Mean and variance on the last axis."""
+    @property
+    def is_vector(self) -> bool:
+        return jnp.ndim(self.mean) == 1
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape k"]:
+        """Mean and variance on the last axis, the variance last."""
         key_variance, key_mean = jax.random.split(key)
         variance = InverseGamma(self.shape, self.scale).sample(key_variance, shape)
-        mean = self.mean + jnp.sqrt(variance / self.precision) * jax.random.normal(key_mean, shape)
-        return jnp.stack([mean, variance], axis=-1)
+        if not self.is_vector:
+            mean = self.mean + jnp.sqrt(variance / self.precision) * jax.random.normal(key_mean, shape)
+            return jnp.stack([mean, variance], axis=-1)
+        d = len(self.mean)  # type: ignore[arg-type]
+        z = jax.random.normal(key_mean, (*shape, d)).reshape(-1, d).T
+        spread = solve_triangular(jnp.linalg.cholesky(jnp.asarray(self.precision)), z, trans=1, lower=True)
+        mean = self.mean + jnp.sqrt(variance)[..., None] * spread.T.reshape(*shape, d)
+        return jnp.concatenate([mean, variance[..., None]], axis=-1)
 
-    def log_density(self, theta: Float[Array, "*shape 2"]) -> Float[Array, "*shape"]:
-        mean, variance = theta[..., 0], theta[..., 1]
-        spread = 0.5 * self.precision * (mean - self.mean) ** 2 + self.scale
-        return -(self.shape + 1.5) * jnp.log(variance) - spread / variance - self.log_normalizer()
+    def log_density(self, theta: Float[Array, "*shape k"]) -> Float[Array, "*shape"]:
+        mean, variance = theta[..., :-1], theta[..., -1]
+        d = mean.shape[-1]
+        away = mean - self.mean
+        square = jnp.einsum("...i,ij,...j->...", away, jnp.reshape(jnp.asarray(self.precision), (d, d)), away)
+        spread = 0.5 * square + self.scale
+        return -(self.shape + 1 + 0.5 * d) * jnp.log(variance) - spread / variance - self.log_normalizer()
 
-    def log_normalizer(self) -> Float[Array, "..."]:
-        normal = 0.5 * jnp.log(2 * jnp.pi / self.precision)
+    def log_normalizer(self) -> Float[Array, ""]:
+        if self.is_vector:
+            d, log_determinant = len(self.mean), jnp.linalg.slogdet(jnp.asarray(self.precision))[1]  # type: ignore[arg-type]
+        else:
+            d, log_determinant = 1, jnp.log(self.precision)
+        normal = 0.5 * (d * jnp.log(2 * jnp.pi) - log_determinant)
         return gammaln(self.shape) - self.shape * jnp.log(self.scale) + normal
 
-    def marginals(self) -> tuple[StudentT, InverseGamma]:
-        """Of the mean and of the variance by itself."""
-        scale = (self.scale / (self.shape * self.precision)) ** 0.5
-        return StudentT(2 * self.shape, self.mean, scale), InverseGamma(self.shape, self.scale)
+    def from_real(self, v: Float[Array, "*shape k"]) -> Float[Array, "*shape k"]:
+        """The variance is e^v; the mean is itself."""
+        return jnp.concatenate([v[..., :-1], jnp.exp(v[..., -1:])], axis=-1)
+
+    def log_density_real(self, v: Float[Array, "*shape k"]) -> Float[Array, "*shape"]:
+        return self.log_density(self.from_real(v)) + v[..., -1]
+
+    def marginals(self) -> list[StudentT | InverseGamma]:
+        """Of each entry of the mean and of the variance by itself."""
+        rate, dof = self.scale / self.shape, 2 * self.shape
+        if not self.is_vector:
+            return [StudentT(dof, self.mean, (rate / self.precision) ** 0.5), InverseGamma(self.shape, self.scale)]
+        variances = np.diag(np.linalg.inv(np.asarray(self.precision)))
+        means = [StudentT(dof, float(m), float((rate * v) ** 0.5)) for m, v in zip(self.mean, variances, strict=True)]  # type: ignore[arg-type]
+        return [*means, InverseGamma(self.shape, self.scale)]

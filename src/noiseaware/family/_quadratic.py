@@ -1,0 +1,196 @@
+"""Families whose statistics are first and second moments: Σu_j and Σu_i u_j of records u ∈ ℝ^d, i ≤ j.
+
+With public bounds, u = (x − centre)/half takes each column's bounds to ±1, so that the noise of a sum of squares is
+that of a spread about the centre and does not grow with how far that is from 0; without bounds u = x. The sums hold a
+mean ū and a scatter C = Σuuᵀ − nūūᵀ, and all that is known of n normal records:
+
+    p(s | θ) = h_n(s) exp(ηᵀs − nA)        h_n(s) ∝ |C|^{(n − d − 2)/2},  C positive definite
+
+so that the coordinates ū and the Cholesky factor of C/n, its diagonal in logs, take every real vector to a possible s.
+"""
+
+import abc
+import math
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Num
+
+from noiseaware.family._family import AbstractFamily, Bounds, checked_bounds
+from noiseaware.prior import AbstractPrior, Numeric
+from noiseaware.privacy import Neighbours, check_neighbours
+
+_SHARE = 1e-9  # of the mean squared record: how flat a projected scatter may be
+
+
+class AbstractQuadraticFamily(AbstractFamily):
+    """Records of d numbers, summarised by Σu and Σuuᵀ. Records are columns: x[j] is the j-th number of each."""
+
+    intervals: eqx.AbstractVar[tuple[Bounds, ...] | None]
+    """Public bounds of each column; None where nothing was clamped."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """d, the numbers of one record."""
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """How many entries of u each statistic multiplies."""
+        return (1,) * self.dimension + (2,) * (self.dimension * (self.dimension + 1) // 2)
+
+    @property
+    def centre(self) -> np.ndarray:
+        return np.zeros(self.dimension) if self.intervals is None else np.mean(self.intervals, axis=1)
+
+    @property
+    def half(self) -> np.ndarray:
+        if self.intervals is None:
+            return np.ones(self.dimension)
+        return np.array([0.5 * (high - low) for low, high in self.intervals])
+
+    def monomials(self, u: Sequence) -> tuple:
+        """The statistics of records that are scaled already, in plain operators."""
+        pairs = [(i, j) for i in range(self.dimension) for j in range(i, self.dimension)]
+        return (*(u[j] for j in range(self.dimension)), *(u[i] * u[j] for i, j in pairs))
+
+    def statistic(self, x) -> tuple:
+        return self.monomials([(x[j] - c) / h for j, (c, h) in enumerate(zip(self.centre, self.half, strict=True))])
+
+    def alter(self, x: Num[Array, "d ..."]) -> tuple[Num[Array, "..."], ...]:
+        if self.intervals is None:
+            return self.statistic(x)
+        return self.statistic([x[j].clip(*interval) for j, interval in enumerate(self.intervals)])
+
+    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
+        """Replacing: d(d + 2)²/2(d + 1). Adding or removing: d + d(d + 1)/2, at a corner.
+
+        Put u = a + δ and w = a − δ, so that |a_j| + |δ_j| ≤ 1. Then
+
+            ‖t(u) − t(w)‖₁ = 2Σ|δ_j| + 4Σ|a_j δ_j| + 2Σ_{i<j}|a_i δ_j + a_j δ_i|,
+
+        which can only grow when all signs are made positive and then every a_j raised to 1 − δ_j: with D = Σδ_j it
+        is at most 2D + 2Σδ_j(1 − δ_j) + 2(d − D)D. For a given D this is greatest when all δ_j are D/d = τ, where it
+        is 2d((d + 2)τ − (d + 1)τ²), greatest at τ = (d + 2)/2(d + 1). Summing ranges would give d² + 2d.
+        """
+        check_neighbours(neighbours)
+        self._check_bounded()
+        d = self.dimension
+        return d * (d + 2) ** 2 / (2 * (d + 1)) if neighbours == "replace" else d + d * (d + 1) / 2
+
+    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
+        """Of the statistics times `weights`, √2 where i < j. Replacing: 2d(d + 1). Adding or removing: d(d + 1).
+
+        Their squared distance is ‖u − w‖² + ‖uuᵀ − wwᵀ‖² = q + r − 2c + q² + r² − 2c² with q = ‖u‖², r = ‖w‖² and
+        c = uᵀw. Where q or r is at most ½ it is at most d² + d + 1.25, since −2c − 2c² ≤ ½; this is less than 2d(d + 1).
+        Elsewhere its second derivative in u_j, 2 + 4q + 8u_j² − 4w_j², is positive, and so is that in w_j: it is
+        greatest at corners, where q = r = d and c is whole, and −2c(c + 1) is at most 0.
+        """
+        check_neighbours(neighbours)
+        self._check_bounded()
+        d = self.dimension
+        return float(2 * d * (d + 1) if neighbours == "replace" else d * (d + 1))
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """What Gaussian noise is divided by for each statistic: √2 for products of two columns, which stand for two
+        entries of uuᵀ."""
+        pairs = [math.sqrt(2) if i < j else 1.0 for i in range(self.dimension) for j in range(i, self.dimension)]
+        return (1.0,) * self.dimension + tuple(pairs)
+
+    def _check_bounded(self) -> None:
+        if self.intervals is None:
+            raise ValueError(f"bounds must be given: without them one {self.name} record can move a sum by anything.")
+
+    # ---- priors and parameters in the units of u ------------------------------------------------------------
+
+    @abc.abstractmethod
+    def scaled(self, prior) -> AbstractPrior:
+        """The prior of the parameters of u."""
+
+    @abc.abstractmethod
+    def unscaled(self, prior) -> AbstractPrior:
+        """The prior of the parameters of x, from that of u."""
+
+    @abc.abstractmethod
+    def unscaled_theta(self, theta: Float[Array, "*batch k"]) -> Float[Array, "*batch k"]:
+        """The parameters of x, from those of u."""
+
+    @abc.abstractmethod
+    def update_scaled(self, prior, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> AbstractPrior:
+        """The posterior of the parameters of u, given the mean and the scatter of n records."""
+
+    def update(self, prior, s: Num[Array, " k"], n: Numeric) -> AbstractPrior:
+        return self.unscaled(self.update_scaled(self.scaled(prior), *self.split(s, n), n))
+
+    # ---- the statistic -------------------------------------------------------------------------------------
+
+    def split(self, s: Num[Array, " k"], n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+        """ū and the scatter C = Σuuᵀ − nūūᵀ."""
+        d = self.dimension
+        mean = s[:d] / n
+        upper = jnp.zeros((d, d)).at[np.triu_indices(d)].set(s[d:])
+        return mean, upper + jnp.triu(upper, 1).T - n * jnp.outer(mean, mean)
+
+    def joined(self, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> Float[Array, " k"]:
+        """The statistic with this ū and C."""
+        moments = scatter + n * jnp.outer(mean, mean)
+        return jnp.concatenate([n * mean, moments[np.triu_indices(self.dimension)]])
+
+    def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
+        """The scatter's eigenvalues are raised to be positive."""
+        mean, scatter = self.split(s, n)
+        values, vectors = jnp.linalg.eigh(scatter)
+        least = _SHARE * jnp.maximum(values[-1], n * _SHARE)
+        return self.joined(mean, (vectors * jnp.maximum(values, least)) @ vectors.T, n)
+
+    def from_real(
+        self, v: Float[Array, " k"], n: Numeric
+    ) -> tuple[Float[Array, " d"], Float[Array, "d d"], Float[Array, ""]]:
+        """ū and C at the real vector v, and log h_n(s) + log |ds/dv| there, up to a constant.
+
+        C = n TTᵀ with T_ii = e^{v}: |dC/dv| ∝ Π_i T_ii^{d − i + 2}, so that the sum is Σ_i (n − i) log T_ii.
+        """
+        d = self.dimension
+        logs = v[d : 2 * d]
+        factor = jnp.zeros((d, d)).at[np.tril_indices(d, -1)].set(v[2 * d :]) + jnp.diag(jnp.exp(logs))
+        return v[:d], n * factor @ factor.T, ((n - jnp.arange(1, d + 1)) * logs).sum()
+
+    def to_real(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
+        """The real vector of a possible statistic."""
+        d = self.dimension
+        mean, scatter = self.split(s, n)
+        factor = jnp.linalg.cholesky(scatter / n)
+        return jnp.concatenate([mean, jnp.log(jnp.diag(factor)), factor[np.tril_indices(d, -1)]])
+
+
+def checked_intervals(bounds: object, columns: Sequence[str]) -> tuple[Bounds, ...] | None:
+    """Bounds of each column, from {column: (low, high)}, from one pair a column or from one pair for all."""
+    if bounds is None:
+        return None
+    if isinstance(bounds, Mapping):
+        if surplus := sorted(set(bounds) - set(columns)):
+            raise ValueError(f"bounds must name columns among {list(columns)}, got {surplus[0]!r}.")
+        if missing := [c for c in columns if c not in bounds]:
+            raise ValueError(f"bounds must name every column, got none for {missing[0]!r}.")
+        pairs = [bounds[c] for c in columns]
+    elif isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
+        pairs = [bounds] * len(columns)
+    elif isinstance(bounds, Sequence) and len(bounds) == len(columns):
+        pairs = list(bounds)
+    else:
+        raise ValueError(f"bounds must be {{column: (low, high)}} for {list(columns)}, got {bounds}.")
+    return tuple(checked_bounds(pair) for pair in pairs)  # type: ignore[misc]
+
+
+def checked_columns(name: str, columns: object) -> tuple[str, ...]:
+    """Names of columns, one or more, none of them twice."""
+    names = (columns,) if isinstance(columns, str) else tuple(columns)  # type: ignore[arg-type]
+    if not names or not all(isinstance(c, str) and c for c in names):
+        raise ValueError(f"{name} must name one or more columns, got {columns!r}.")
+    if len(set(names)) < len(names):
+        raise ValueError(f"{name} must name each column once, got {list(names)}.")
+    return names

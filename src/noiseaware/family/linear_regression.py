@@ -1,0 +1,190 @@
+"""Linear regression: y given covariates x, from the second moments of all of them (Bernstein & Sheldon 2019).
+
+    y = coefficientsᵀ(x, 1) + noise,  noise ~ Normal(0, variance)        the intercept is the last coefficient
+
+The statistics are those of the record (x, y): Σu and Σuuᵀ, each unique entry once; n is public. Given S = Σzzᵀ of
+z = (x, 1) the rest needs no central limit theorem, with q = p + 1 coefficients θ and variance σ²:
+
+    Σzy | S ~ Normal(Sθ, σ²S)        residual sum of squares ~ σ²χ²_{n−q}
+
+and with the conjugate prior the parameters integrate out. What is believed of x is either normal with unknown mean and
+covariance (NormalInverseWishart: nothing is approximated), or any law with known moments (CovariateMoments: S is
+then taken as normal).
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Inexact, Key, Num
+
+from noiseaware.family._family import Bounds
+from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
+from noiseaware.family.multivariate_normal import MultivariateNormal, moment_names, update_normal
+from noiseaware.prior import (
+    AbstractPrior,
+    CovariateMoments,
+    Independent,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    Numeric,
+)
+
+# What is believed of covariates unless said: a normal law whose sd is a quarter of half the bounds' width, give or
+# take the half of it, so that bounds clamp less than one record in a hundred.
+_SPREAD, _DOF = 0.25, 6
+
+
+class LinearRegression(AbstractQuadraticFamily):
+    """Linear regression of the column y on the columns x. Without bounds, nothing was clamped."""
+
+    x: tuple[str, ...] = eqx.field(static=True)
+    y: str = eqx.field(static=True)
+    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    name: ClassVar[str] = "linear_regression"
+    conjugate: ClassVar[type] = NormalInverseGamma
+    parameters: ClassVar[tuple[str, ...]] = ("coefficients", "variance")
+    is_integer: ClassVar[bool] = False
+
+    def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
+        self.x = checked_columns("x", x)
+        (self.y,) = checked_columns("y", y)
+        checked_columns("x and y", self.columns)
+        self.intervals = checked_intervals(bounds, self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.x, self.y)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.x) + 1
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return moment_names(self.columns)
+
+    def named(self, theta):
+        """θ may go on with the mean and covariance of x, which are nobody's question."""
+        q = self.dimension
+        return {"coefficients": theta[..., :q], "variance": theta[..., q]}
+
+    # ---- the joint law of (x, y) ---------------------------------------------------------------------------
+
+    @property
+    def _joint(self) -> MultivariateNormal:
+        return MultivariateNormal(self.columns, self.intervals)
+
+    def _joint_theta(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        p = len(self.x)
+        slopes, intercept, variance = theta[:p], theta[p], theta[p + 1]
+        mean, covariance = theta[p + 2 : 2 * p + 2], theta[2 * p + 2 :].reshape(p, p)
+        cross = covariance @ slopes
+        rows = jnp.block([[covariance, cross[:, None]], [cross[None], (slopes @ cross + variance)[None, None]]])
+        return jnp.concatenate([mean, (slopes @ mean + intercept)[None], rows.ravel()])
+
+    def natural(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        return self._joint.natural(self._joint_theta(theta))
+
+    def log_partition(self, eta: Inexact[Array, " k"]) -> Inexact[Array, ""]:
+        return self._joint.log_partition(eta)
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, " m"], n: int) -> Num[Array, "d n"]:
+        return self._joint.sample(key, self._joint_theta(theta), n)
+
+    # ---- priors --------------------------------------------------------------------------------------------
+
+    def completed(self, prior: AbstractPrior) -> Independent:
+        """The prior with what is believed of the covariates, in the units of x."""
+        if isinstance(prior, Independent):
+            return prior
+        p, half, centre = len(self.x), self.half[:-1], self.centre[:-1]
+        scale = np.diag((_SPREAD * half) ** 2 * (_DOF - 1))
+        return Independent(regression=prior, covariates=NormalInverseWishart(centre, 1.0, scale, float(p + _DOF)))
+
+    def scaled(self, prior: AbstractPrior) -> Independent:
+        """In the units of u: θ_u = Aθ + a, with A = diag(half_x, 1)/half_y and the centres moved to the intercept."""
+        parts = self.completed(prior).parts
+        regression, forward = parts["regression"], self._forward
+        back = np.linalg.inv(forward)
+        mean = forward @ jnp.asarray(regression.mean) - self._shift
+        precision = back.T @ jnp.asarray(regression.precision) @ back / self.half[-1] ** 2
+        inner = NormalInverseGamma(mean, precision, regression.shape, regression.scale / self.half[-1] ** 2)
+        return Independent(regression=inner, covariates=_scaled_covariates(parts["covariates"], self))
+
+    def unscaled(self, prior: Independent) -> Independent:
+        inner, forward = prior.parts["regression"], self._forward
+        mean = jnp.linalg.solve(forward, jnp.asarray(inner.mean) + self._shift)
+        precision = forward.T @ jnp.asarray(inner.precision) @ forward * self.half[-1] ** 2
+        regression = NormalInverseGamma(mean, precision, inner.shape, inner.scale * self.half[-1] ** 2)
+        return Independent(regression=regression, covariates=prior.parts["covariates"])
+
+    def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch m"]:
+        q = self.dimension
+        coefficients = (theta[..., :q] + self._shift) @ np.linalg.inv(self._forward).T
+        return jnp.concatenate([coefficients, theta[..., q : q + 1] * self.half[-1] ** 2], axis=-1)
+
+    @property
+    def _forward(self) -> np.ndarray:
+        """A of θ_u = Aθ + a: slopes in units of half, and the intercept at the centre."""
+        matrix = np.diag(np.append(self.half[:-1], 1.0))
+        matrix[-1, :-1] = self.centre[:-1]
+        return matrix / self.half[-1]
+
+    @property
+    def _shift(self) -> np.ndarray:
+        """−a: the centre of y, in units of its half."""
+        return np.append(np.zeros(len(self.x)), self.centre[-1] / self.half[-1])
+
+    # ---- conjugacy -----------------------------------------------------------------------------------------
+
+    def update_scaled(
+        self, prior: Independent, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+    ) -> Independent:
+        """Through one Cholesky factor of Σ(z, y)(z, y)ᵀ and the prior's own: its last pivot squared is 2 · scale."""
+        p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
+        factor = jnp.linalg.cholesky(self._normal_equations(regression, mean, scatter, n))
+        root, last = factor[:-1, :-1], factor[-1, :-1]
+        centre = jax.scipy.linalg.solve_triangular(root, last, trans=1, lower=True)
+        posterior = NormalInverseGamma(
+            centre, root @ root.T, regression.shape + 0.5 * n, 0.5 * factor[-1, -1] ** 2
+        )
+        if isinstance(covariates, NormalInverseWishart):
+            covariates = update_normal(covariates, mean[:p], scatter[:p, :p], n)
+        return Independent(regression=posterior, covariates=covariates)
+
+    def _normal_equations(self, prior: NormalInverseGamma, mean, scatter, n: Numeric) -> Float[Array, "q+1 q+1"]:
+        """Σ(z, y)(z, y)ᵀ of z = (u, 1), with the prior as if it were records too."""
+        place = np.append(np.arange(self.dimension - 1), self.dimension)  # the constant stands before y
+        sums = n * jnp.outer(mean, mean) + scatter
+        whole = jnp.zeros((self.dimension + 1,) * 2).at[np.ix_(place, place)].set(sums)
+        edge = jnp.zeros(self.dimension + 1).at[place].set(n * mean).at[self.dimension - 1].set(n)
+        whole = whole.at[self.dimension - 1].set(edge).at[:, self.dimension - 1].set(edge)
+        precision, centre = jnp.asarray(prior.precision), jnp.asarray(prior.mean)
+        cross = precision @ centre
+        corner = 2 * prior.scale + centre @ cross
+        return whole + jnp.block([[precision, cross[:, None]], [cross[None], jnp.reshape(corner, (1, 1))]])
+
+
+def _scaled_covariates(covariates: AbstractPrior, family: LinearRegression) -> AbstractPrior:
+    """What is believed of x, in the units of u."""
+    centre, half = family.centre[:-1], family.half[:-1]
+    if isinstance(covariates, NormalInverseWishart):
+        scale = jnp.asarray(covariates.scale) / np.outer(half, half)
+        return NormalInverseWishart((jnp.asarray(covariates.mean) - centre) / half, covariates.count, scale, covariates.dof)
+    p = len(centre)
+    pairs = [(i, j) for i in range(p) for j in range(i, p)]
+    forward = np.zeros((p + len(pairs),) * 2)
+    forward[:p, :p] = np.diag(1 / half)
+    shift = np.append(-centre / half, np.zeros(len(pairs)))
+    for row, (i, j) in enumerate(pairs, p):
+        # (x_i − c_i)(x_j − c_j)/h_i h_j
+        scale = half[i] * half[j]
+        forward[row, row] = 1 / scale
+        forward[row, i] -= centre[j] / scale
+        forward[row, j] -= centre[i] / scale
+        shift[row] = centre[i] * centre[j] / scale
+    mean = forward @ jnp.asarray(covariates.mean) + shift
+    return CovariateMoments(mean, forward @ jnp.asarray(covariates.covariance) @ forward.T)

@@ -1,0 +1,109 @@
+"""The multivariate normal family: records of several numbers, with unknown mean and covariance.
+
+    t(x) = (u, uuᵀ)        conjugate to NormalInverseWishart
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Inexact, Key, Num
+
+from noiseaware.family._family import Bounds
+from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
+from noiseaware.prior import NormalInverseWishart, Numeric
+
+
+class MultivariateNormal(AbstractQuadraticFamily):
+    """Normal(mean, covariance) of the columns; without column names, of `dimension` numbers."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    name: ClassVar[str] = "multivariate_normal"
+    conjugate: ClassVar[type] = NormalInverseWishart
+    parameters: ClassVar[tuple[str, ...]] = ("mean", "covariance")
+    is_integer: ClassVar[bool] = False
+
+    def __init__(self, columns=None, bounds: object = None, dimension: int | None = None) -> None:
+        if columns is None:
+            if isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
+                raise ValueError(f"dimension must be a whole number of at least 1 without columns, got {dimension}.")
+            columns = [f"x{j}" for j in range(1, dimension + 1)]
+        self.names = checked_columns("columns", columns)
+        if dimension is not None and dimension != len(self.names):
+            raise ValueError(f"dimension must be the number of columns, {len(self.names)}, got {dimension}.")
+        self.intervals = checked_intervals(bounds, self.names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def dimension(self) -> int:
+        return len(self.names)
+
+    @property
+    def statistics(self) -> tuple[str, ...]:
+        return moment_names(self.names)
+
+    def named(self, theta):
+        d = self.dimension
+        return {"mean": theta[..., :d], "covariance": theta[..., d : d + d * d].reshape(*theta.shape[:-1], d, d)}
+
+    def natural(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        """(Σ⁻¹µ, −½Σ⁻¹ on the diagonal and −Σ⁻¹ beside it)."""
+        parts = self.named(theta)
+        mean = (parts["mean"] - self.centre) / self.half
+        precision = jnp.linalg.inv(parts["covariance"] / np.outer(self.half, self.half))
+        weights = np.where(np.eye(self.dimension), 0.5, 1.0)
+        return jnp.concatenate([precision @ mean, -(weights * precision)[np.triu_indices(self.dimension)]])
+
+    def log_partition(self, eta: Inexact[Array, " k"]) -> Inexact[Array, ""]:
+        d = self.dimension
+        upper = jnp.zeros((d, d), eta.dtype).at[np.triu_indices(d)].set(-eta[d:])
+        precision = upper + upper.T
+        square = eta[:d] @ jnp.linalg.solve(precision, eta[:d])
+        return 0.5 * square - 0.5 * jnp.linalg.slogdet(precision)[1]
+
+    def sample(self, key: Key[Array, ""], theta: Float[Array, " m"], n: int) -> Num[Array, "d n"]:
+        parts = self.named(theta)
+        root = jnp.linalg.cholesky(parts["covariance"])
+        return parts["mean"][:, None] + root @ jax.random.normal(key, (self.dimension, n))
+
+    def scaled(self, prior: NormalInverseWishart) -> NormalInverseWishart:
+        outer = np.outer(self.half, self.half)
+        return NormalInverseWishart(
+            (jnp.asarray(prior.mean) - self.centre) / self.half, prior.count, jnp.asarray(prior.scale) / outer, prior.dof
+        )
+
+    def unscaled(self, prior: NormalInverseWishart) -> NormalInverseWishart:
+        outer = np.outer(self.half, self.half)
+        return NormalInverseWishart(self.centre + self.half * prior.mean, prior.count, outer * prior.scale, prior.dof)
+
+    def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch m"]:
+        d = self.dimension
+        mean, covariance = self.centre + self.half * theta[..., :d], theta[..., d:] * np.outer(self.half, self.half).ravel()
+        return jnp.concatenate([mean, covariance], axis=-1)
+
+    def update_scaled(
+        self, prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+    ) -> NormalInverseWishart:
+        return update_normal(prior, mean, scatter, n)
+
+
+def update_normal(
+    prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+) -> NormalInverseWishart:
+    """The posterior given the mean and the scatter of n records."""
+    count, away = prior.count + n, mean - jnp.asarray(prior.mean)
+    centre = prior.mean + n / count * away
+    scale = prior.scale + scatter + prior.count * n / count * jnp.outer(away, away)
+    return NormalInverseWishart(centre, count, scale, prior.dof + n)
+
+
+def moment_names(columns: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of Σu_j and Σu_i u_j."""
+    pairs = [(a, b) for i, a in enumerate(columns) for b in columns[i:]]
+    return tuple(f"sum[{c}]" for c in columns) + tuple(f"sum[{a}·{b}]" for a, b in pairs)

@@ -1,0 +1,84 @@
+"""The normal–inverse-Wishart prior of a mean vector and a covariance matrix.
+
+    covariance ~ InverseWishart(scale, dof)        mean | covariance ~ Normal(mean, covariance / count)
+    p(covariance) ∝ |covariance|^{−(dof + d + 1)/2} exp(−tr(scale · covariance⁻¹)/2)
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.scipy.special import multigammaln
+from jaxtyping import Array, Float, Key
+
+from noiseaware.prior._prior import AbstractPrior, Numeric, check_number, precision_matrix
+from noiseaware.prior.inverse_gamma import InverseGamma
+from noiseaware.prior.student_t import StudentT
+
+
+class NormalInverseWishart(AbstractPrior):
+    """NormalInverseWishart(mean, count, scale, dof); `count` is how many records the mean is worth, and `dof` (above
+    d − 1) how many the covariance is. A number for `scale` stands for so many times the identity."""
+
+    mean: np.ndarray | Float[Array, " d"]
+    count: Numeric
+    scale: np.ndarray | Float[Array, "d d"]
+    dof: Numeric
+
+    def __init__(self, mean, count: Numeric, scale, dof: Numeric) -> None:
+        self.mean = np.atleast_1d(np.asarray(mean, dtype=float)) if isinstance(mean, int | float | list | tuple) else mean
+        self.scale = precision_matrix(scale, len(self.mean), name="scale")
+        self.count, self.dof = count, dof
+
+    def __check_init__(self) -> None:
+        check_number("mean", self.mean, positive=False)
+        check_number("count", self.count, positive=True)
+        check_number("dof", self.dof, positive=True)
+        least = len(self.mean) - 1
+        if isinstance(self.dof, int | float) and self.dof <= least:
+            raise ValueError(f"dof must be above {least} for {least + 1} dimensions, got {self.dof}.")
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape k"]:
+        """The mean and the rows of the covariance, one after another on the last axis.
+
+        covariance = (L A⁻ᵀ)(L A⁻ᵀ)ᵀ with LLᵀ = scale and A Bartlett's factor of a standard Wishart matrix.
+        """
+        d = len(self.mean)
+        key_diagonal, key_below, key_mean = jax.random.split(key, 3)
+        dofs = self.dof - jnp.arange(d)
+        diagonal = jnp.sqrt(2 * jax.random.gamma(key_diagonal, 0.5 * dofs, (*shape, d)))
+        below = jnp.tril(jax.random.normal(key_below, (*shape, d, d)), -1)
+        factor = below + diagonal[..., None] * jnp.eye(d)
+        root = jnp.broadcast_to(jnp.linalg.cholesky(jnp.asarray(self.scale)), factor.shape)
+        half = jnp.swapaxes(solve_triangular(factor, jnp.swapaxes(root, -1, -2), lower=True), -1, -2)
+        # half = root · A⁻ᵀ, and half · halfᵀ is one draw of the covariance
+        z = jax.random.normal(key_mean, (*shape, d))
+        mean = self.mean + jnp.einsum("...ij,...j->...i", half, z) / jnp.sqrt(self.count)
+        covariance = half @ jnp.swapaxes(half, -1, -2)
+        return jnp.concatenate([mean, covariance.reshape(*shape, d * d)], axis=-1)
+
+    def log_density(self, theta: Float[Array, "*shape k"]) -> Float[Array, "*shape"]:
+        """With respect to the entries of the mean and those of the covariance on and below its diagonal."""
+        d = len(self.mean)
+        mean, covariance = theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, d)
+        root = jnp.linalg.cholesky(covariance)
+        log_determinant = 2 * jnp.log(jnp.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
+        away = mean - self.mean
+        outer = self.scale + self.count * away[..., :, None] * away[..., None, :]
+        trace = jnp.trace(cho_solve((root, True), outer), axis1=-2, axis2=-1)
+        return -0.5 * (self.dof + d + 2) * log_determinant - 0.5 * trace - self.log_normalizer()
+
+    def log_normalizer(self) -> Float[Array, ""]:
+        d = len(self.mean)
+        log_determinant = jnp.linalg.slogdet(jnp.asarray(self.scale))[1]
+        normal = 0.5 * d * jnp.log(2 * jnp.pi / self.count)
+        wishart = 0.5 * self.dof * (d * jnp.log(2.0) - log_determinant) + multigammaln(0.5 * self.dof, d)
+        return normal + wishart
+
+    def marginals(self) -> list[StudentT | InverseGamma]:
+        """Of each entry of the mean and of each variance by itself."""
+        d, spreads = len(self.mean), np.diag(np.asarray(self.scale)).astype(float)
+        dof = float(self.dof) - d + 1
+        scales = np.sqrt(spreads / (float(self.count) * dof))
+        means = [StudentT(dof, float(m), float(s)) for m, s in zip(np.asarray(self.mean), scales, strict=True)]
+        return [*means, *(InverseGamma(0.5 * dof, 0.5 * float(s)) for s in spreads)]
