@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.sampler import _moment, exact, gibbs
+from noiseaware.sampler import _moment, _noise_variance, exact, gibbs
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 N, DRAWS = 1000, 50
@@ -110,10 +110,10 @@ def test_mean_and_variance_match_importance_sampling(seed):
 
 def test_the_noise_variance_is_inverse_gaussian(x64, key):
     noise, scale = jnp.full(40_000, 3.0), 2.0
-    drawn = np.asarray(gibbs._draw_noise_variance(key, na.mechanism.Laplace(scale), noise))
+    drawn = np.asarray(_noise_variance.draw(key, na.mechanism.Laplace(scale), noise))
     law = stats.invgauss(scale / 3.0, scale=1 / scale**2)  # SciPy's mean is mu·scale: 1/(b|y − s|)
     assert stats.kstest(1 / drawn, law.cdf).statistic < 2.7 / 40_000**0.5
-    at_zero = np.asarray(gibbs._draw_noise_variance(key, na.mechanism.Laplace(scale), jnp.zeros(40_000)))
+    at_zero = np.asarray(_noise_variance.draw(key, na.mechanism.Laplace(scale), jnp.zeros(40_000)))
     assert stats.kstest(at_zero / scale**2, stats.chi2(1).cdf).statistic < 2.7 / 40_000**0.5
 
 
@@ -197,8 +197,8 @@ def _independent_sections(family, m):
 
 def _fault_noise(change):
     def plant(monkeypatch):
-        right = gibbs._draw_noise_variance
-        monkeypatch.setattr(gibbs, "_draw_noise_variance", lambda *a: change(right(*a)))
+        right = _noise_variance.draw
+        monkeypatch.setattr(_noise_variance, "draw", lambda *a: change(right(*a)))
 
     return plant
 

@@ -19,9 +19,9 @@ from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
+from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.sampler import _moment, _truncated_normal, chain
+from noiseaware.sampler import _moment, _noise_variance, _truncated_normal, chain
 from noiseaware.sampler.exact import noise_of
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
@@ -73,7 +73,7 @@ def step(
     draw = _draw_number if y.size == 1 else _draw_vector
     s, released, is_new = draw(key_statistic, family, n * mean, n * covariance, y, state, n)
     theta = family.update(prior, s, n).sample(key_theta)
-    noise_variance = _draw_noise_variance(key_noise, mechanism, y - released)
+    noise_variance = _noise_variance.draw(key_noise, mechanism, y - released)
     return State(theta, s, noise_variance), Info(released, is_new)
 
 
@@ -131,24 +131,6 @@ def _draw_vector(
     start = (key, state.s, state.s, (jnp.array(False), 0))
     _, s, released, (is_new, _) = jax.lax.while_loop(lambda c: ~c[3][0] & (c[3][1] < _TRIES), propose, start)
     return s, released, is_new
-
-
-def _draw_noise_variance(
-    key: Key[Array, ""], mechanism: AbstractMechanism, noise: Float[Array, " k"]
-) -> Float[Array, " k"]:
-    """1/σ² ~ InverseGaussian(1/(b|noise|), 1/b²) for Laplace noise; normal noise has the variance that it has.
-
-    By the two roots of Michael, Schucany & Haas (1976) for w = σ²/b², in a form that does not cancel at noise = 0:
-    w₁ = r + ν/2 + √(rν + ν²/4) with r = |noise|/b and ν ~ χ²₁, taken with probability w₁/(w₁ + r), or else r²/w₁.
-    """
-    if not isinstance(mechanism, Laplace | DiscreteLaplace):
-        return jnp.full_like(noise, mechanism.spread**2)
-    key_normal, key_root = jax.random.split(key)
-    r = jnp.abs(noise) / mechanism.spread
-    v = jax.random.normal(key_normal, noise.shape) ** 2
-    large = r + 0.5 * v + jnp.sqrt(r * v + 0.25 * v**2)
-    is_large = jax.random.uniform(key_root, noise.shape) * (large + r) < large
-    return mechanism.spread**2 * jnp.where(is_large, large, r**2 / jnp.maximum(large, 1e-300))
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "num_warmup", "thin"))
