@@ -12,6 +12,7 @@ so that the coordinates ū and the Cholesky factor of C/n, its diagonal in logs,
 import abc
 import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import equinox as eqx
 import jax
@@ -76,10 +77,8 @@ class AbstractQuadraticFamily(AbstractFamily):
         is at most 2D + 2Σδ_j(1 − δ_j) + 2(d − D)D. For a given D this is greatest when all δ_j are D/d = τ, where it
         is 2d((d + 2)τ − (d + 1)τ²), greatest at τ = (d + 2)/2(d + 1). Summing ranges would give d² + 2d.
         """
-        check_neighbours(neighbours)
         self._check_bounded()
-        d = self.dimension
-        return d * (d + 2) ** 2 / (2 * (d + 1)) if neighbours == "replace" else d + d * (d + 1) / 2
+        return distance(self.dimension, neighbours, bounds)
 
     def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         """Of the statistics times `weights`, √2 where i < j. Replacing: 2d(d + 1). Adding or removing: d(d + 1).
@@ -89,17 +88,19 @@ class AbstractQuadraticFamily(AbstractFamily):
         Elsewhere its second derivative in u_j, 2 + 4q + 8u_j² − 4w_j², is positive, and so is that in w_j: it is
         greatest at corners, where q = r = d and c is whole, and −2c(c + 1) is at most 0.
         """
-        check_neighbours(neighbours)
         self._check_bounded()
-        d = self.dimension
-        return float(2 * d * (d + 1) if neighbours == "replace" else d * (d + 1))
+        return distance_squared(self.dimension, neighbours, bounds)
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """How many entries of u or uuᵀ each statistic stands for: two where it is the product of two columns."""
+        pairs = [2 if i < j else 1 for i in range(self.dimension) for j in range(i, self.dimension)]
+        return (1,) * self.dimension + tuple(pairs)
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """What Gaussian noise is divided by for each statistic: √2 for products of two columns, which stand for two
-        entries of uuᵀ."""
-        pairs = [math.sqrt(2) if i < j else 1.0 for i in range(self.dimension) for j in range(i, self.dimension)]
-        return (1.0,) * self.dimension + tuple(pairs)
+        """What Gaussian noise is divided by for each statistic: √2 for those that stand for two entries of uuᵀ."""
+        return tuple(math.sqrt(count) for count in self.entries)
 
     def _check_bounded(self) -> None:
         if self.intervals is None:
@@ -165,6 +166,21 @@ class AbstractQuadraticFamily(AbstractFamily):
         mean, scatter = self.split(s, n)
         factor = jnp.linalg.cholesky(scatter / n)
         return jnp.concatenate([mean, jnp.log(jnp.diag(factor)), factor[np.tril_indices(d, -1)]])
+
+
+def distance(dimension: int, neighbours: Neighbours, bounds: tuple | None = None) -> float:
+    """The most that ‖t‖₁ moves; with bounds (−h, h) in whole steps of u, in steps of h⁻² and rounded up."""
+    check_neighbours(neighbours)
+    d = dimension
+    moved = Fraction(d * (d + 2) ** 2, 2 * (d + 1)) if neighbours == "replace" else Fraction(d * (d + 3), 2)
+    return float(moved) if bounds is None else math.ceil(moved * bounds[1] ** 2)
+
+
+def distance_squared(dimension: int, neighbours: Neighbours, bounds: tuple | None = None) -> float:
+    """The most that the square of ‖t‖₂ moves, with `weights`; with bounds (−h, h), in steps of h⁻⁴."""
+    check_neighbours(neighbours)
+    moved = (2 if neighbours == "replace" else 1) * dimension * (dimension + 1)
+    return float(moved) if bounds is None else moved * bounds[1] ** 4
 
 
 def checked_intervals(bounds: object, columns: Sequence[str]) -> tuple[Bounds, ...] | None:

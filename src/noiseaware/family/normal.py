@@ -8,11 +8,13 @@ With both unknown and bounds given, the statistics are those of u = (x − centr
 m = (mean − centre)/half and v = variance/half². Without bounds u = x.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Inexact, Key, Num
 
@@ -26,9 +28,10 @@ from noiseaware.family._family import (
     checked_outside,
     checked_positive,
 )
+from noiseaware.family._quadratic import distance, distance_squared
 from noiseaware.prior import Normal as NormalPrior
 from noiseaware.prior import NormalInverseGamma, Numeric
-from noiseaware.privacy import Neighbours, check_neighbours
+from noiseaware.privacy import Neighbours
 
 
 def Normal(
@@ -138,9 +141,33 @@ class NormalMeanVariance(AbstractTruncatedFamily):
     def _half(self) -> float:
         return 1.0 if self.bounds is None else 0.5 * (self.bounds[1] - self.bounds[0])
 
+    # ---- as families of several columns have them (_quadratic.py), so that they are released alike --------------
+
+    @property
+    def intervals(self) -> tuple[Bounds, ...] | None:
+        return None if self.bounds is None else (self.bounds,)
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        return 1, 2
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        return 1, 1
+
+    @property
+    def centre(self) -> np.ndarray:
+        return np.array([self._centre])
+
+    @property
+    def half(self) -> np.ndarray:
+        return np.array([self._half])
+
+    def monomials(self, u: Sequence) -> tuple:
+        return u[0], u[0] * u[0]
+
     def statistic(self, x) -> tuple:
-        u = (x - self._centre) / self._half
-        return u, u * u
+        return self.monomials([(x - self._centre) / self._half])
 
     def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         """|u − w| + |u² − w²| = |u − w| (1 + |u + w|) is greatest at u = 1, w = −1/2: there 1.5 · 1.5.
@@ -148,15 +175,13 @@ class NormalMeanVariance(AbstractTruncatedFamily):
         For u ≥ |w|, which is no loss, it grows with u; and (1 − w)(2 + w) has its maximum at w = −1/2. A dropped
         record, at (0, 0), is at most |u| + u² ≤ 2 from any other.
         """
-        check_neighbours(neighbours)
-        checked_given(self, bounds)
-        return 2.25 if neighbours == "replace" else 2.0
+        checked_given(self, None)
+        return distance(1, neighbours, bounds)
 
     def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         """(u − w)² (1 + (u + w)²) is greatest at u = 1, w = −1, where it is 4; a record alone has at most 1 + 1."""
-        check_neighbours(neighbours)
-        checked_given(self, bounds)
-        return 4.0 if neighbours == "replace" else 2.0
+        checked_given(self, None)
+        return distance_squared(1, neighbours, bounds)
 
     def natural(self, theta: Float[Array, "2"]) -> Float[Array, "2"]:
         m, v = (theta[0] - self._centre) / self._half, theta[1] / self._half**2
