@@ -82,3 +82,39 @@ def test_a_scale_must_be_positive_and_finite(law, scale):
 def test_a_mechanism_can_be_batched(law, x64):
     found = jax.vmap(lambda scale: law(scale).log_density(jnp.asarray(2.0)))(jnp.asarray([1.0, 2.0]))
     np.testing.assert_allclose(found, [law(s).log_density(jnp.asarray(2.0)) for s in (1.0, 2.0)], rtol=1e-12)
+
+@pytest.mark.parametrize("law", [Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian])
+def test_each_statistic_may_have_its_own_scale(law, x64, key):
+    """Entry by entry along the last axis as one scale after another."""
+    scales = [0.3, 3.3, 41.0]
+    noise = law(scales)
+    assert isinstance(noise.spread, np.ndarray)
+    x = jnp.asarray([[1.0, -2.0, 0.0], [0.0, 5.0, -40.0]])
+    for j, scale in enumerate(scales):
+        one = law(scale)
+        np.testing.assert_allclose(noise.log_density(x)[:, j], one.log_density(x[:, j]), rtol=1e-12)
+        t = 0.3 * x / 41
+        wanted = one.characteristic_function(t[:, j])
+        np.testing.assert_allclose(noise.characteristic_function(t)[:, j], wanted, rtol=1e-12)
+    draws = np.asarray(noise.sample(key, (50_000, 3)))
+    for j, scale in enumerate(scales):
+        if law in CONTINUOUS:
+            assert stats.kstest(draws[:, j], CONTINUOUS[law](scale=scale).cdf).statistic < 2.7 / 50_000**0.5
+        else:
+            k, mass = exact_masses(law, scale)
+            share = np.searchsorted(np.sort(draws[:, j]), k, side="right") / len(draws)
+            assert np.abs(share - np.cumsum(mass)).max() < 2.7 / 50_000**0.5
+
+
+@pytest.mark.parametrize("law", [Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian])
+def test_several_scales_promise_what_the_least_does(law):
+    assert law([4.0, 9.0, 5.0]).guarantee(2.0) == law(4.0).guarantee(2.0)
+
+
+@pytest.mark.parametrize("scale", [[1.0, 0.0], [1.0, float("nan")], (1.0, float("inf")), [], np.array([-1.0])])
+@pytest.mark.parametrize("law", [Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian])
+def test_every_scale_must_be_positive_and_finite(law, scale):
+    with pytest.raises(ValueError, match="must be positive and finite"):
+        law(scale)
+    with pytest.raises(ValueError, match="must be a number, or a list of numbers"):
+        law(["wide"])

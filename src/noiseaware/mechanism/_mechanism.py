@@ -5,12 +5,18 @@ A mechanism says nothing of who draws the noise. The custodian draws it with exa
 """
 
 import abc
+from fractions import Fraction
 
 import equinox as eqx
+import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Key, Num
 
 from noiseaware.privacy import Guarantee
+
+
+Spread = float | np.ndarray | Float[Array, "..."]
+"""One number for all statistics, or one for each of them, along the last axis."""
 
 
 class AbstractMechanism(eqx.Module):
@@ -21,7 +27,7 @@ class AbstractMechanism(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def spread(self) -> float:
+    def spread(self) -> Spread:
         """The scale (Laplace) or standard deviation (Gaussian)."""
 
     @abc.abstractmethod
@@ -38,11 +44,32 @@ class AbstractMechanism(eqx.Module):
 
     @abc.abstractmethod
     def guarantee(self, sensitivity: float) -> Guarantee | None:
-        """What noise of this scale promises for statistics of this sensitivity."""
+        """What noise of this scale promises for statistics of this sensitivity.
+
+        Of several scales the least counts: Σ|s_j − s'_j|/b_j ≤ ‖s − s'‖₁ / min b_j, and likewise for squares.
+        """
+
+
+def as_spread(value: object):
+    """A list of scales as an array; a number, and an array of JAX, as it is."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return value
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"a scale must be a number, or a list of numbers, got {value!r}.") from None
+    return float(numbers) if numbers.ndim == 0 else numbers
+
+
+def least(spread: Spread) -> Fraction:
+    """The least of the scales, exactly."""
+    return Fraction(spread if isinstance(spread, int | float) else float(np.min(spread)))
 
 
 def check_positive(name: str, value: object) -> None:
-    """Refuse a scale that is not a positive finite number; traced values pass."""
+    """Refuse a scale that is not a positive finite number, or a list of them; traced values pass."""
+    if isinstance(value, np.ndarray) and not (value.size and ((value > 0) & (value < float("inf"))).all()):
+        raise ValueError(f"{name} must be positive and finite, got {value.tolist()}.")
     if isinstance(value, Tracer) or not isinstance(value, int | float):
         return
     if not 0 < value < float("inf"):

@@ -11,11 +11,12 @@ function in the numerator is largest at integer c, where the quotient is 1: at m
 from fractions import Fraction
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, check_positive
+from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
 from noiseaware.privacy import ZeroConcentrated
 
 # Terms kept in the theta function: the one that converges faster is used, and there the
@@ -26,35 +27,40 @@ _TERMS = 8
 class DiscreteGaussian(AbstractMechanism):
     """Discrete Gaussian noise with parameter σ, in units of the release's grid."""
 
-    stddev: float
+    stddev: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         check_positive("stddev", self.stddev)
 
     @property
-    def spread(self) -> float:
+    def spread(self) -> Spread:
         return self.stddev
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -0.5 * (x / self.stddev) ** 2 - self._log_normalizer()
 
-    def _log_normalizer(self) -> Float[Array, ""]:
+    def _log_normalizer(self) -> Float[Array, "..."]:
         """log Σ_k e^{−k²/2σ²}: the sum itself for small σ, its Poisson dual for large."""
         squares = jnp.arange(1.0, _TERMS + 1) ** 2
-        direct = 1 + 2 * jnp.sum(jnp.exp(-0.5 * squares / self.stddev**2))
-        dual = 1 + 2 * jnp.sum(jnp.exp(-2 * (jnp.pi * self.stddev) ** 2 * squares))
+        direct = 1 + 2 * jnp.sum(jnp.exp(-0.5 * squares / self._column**2), axis=-1)
+        dual = 1 + 2 * jnp.sum(jnp.exp(-2 * (jnp.pi * self._column) ** 2 * squares), axis=-1)
         log_dual = jnp.log(dual) + jnp.log(self.stddev) + 0.5 * jnp.log(2 * jnp.pi)
         return jnp.where(self.stddev < 0.4, jnp.log(direct), log_dual)
+
+    @property
+    def _column(self) -> Spread:
+        """σ with an axis for the terms of a sum, where it has axes."""
+        return self.stddev if jnp.ndim(self.stddev) == 0 else jnp.asarray(self.stddev)[..., None]
 
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
         """The Poisson dual for σ above 0.4, else the cosine sum."""
         shifts = 2 * jnp.pi * jnp.arange(-_TERMS, _TERMS + 1.0)
         wrapped = jnp.mod(t + jnp.pi, 2 * jnp.pi) - jnp.pi
-        dual = jnp.exp(-0.5 * self.stddev**2 * (wrapped[..., None] + shifts) ** 2).sum(-1)
-        dual = dual / jnp.exp(-0.5 * self.stddev**2 * shifts**2).sum()
+        dual = jnp.exp(-0.5 * self._column**2 * (wrapped[..., None] + shifts) ** 2).sum(-1)
+        dual = dual / jnp.exp(-0.5 * self._column**2 * shifts**2).sum(-1)
         whole = jnp.arange(-_TERMS, _TERMS + 1.0)
-        masses = jnp.exp(self.log_density(whole))
+        masses = jnp.exp(-0.5 * (whole / self._column) ** 2 - self._log_normalizer()[..., None])
         direct = (masses * jnp.cos(wrapped[..., None] * whole)).sum(-1)
         return jnp.where(self.stddev < 0.4, direct, dual)
 
@@ -75,4 +81,4 @@ class DiscreteGaussian(AbstractMechanism):
         return jax.lax.while_loop(lambda carry: ~carry[2].all(), propose, start)[1]
 
     def guarantee(self, sensitivity: float) -> ZeroConcentrated:
-        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * Fraction(self.stddev) ** 2))
+        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * least(self.stddev) ** 2))

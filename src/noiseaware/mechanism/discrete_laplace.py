@@ -9,25 +9,26 @@ coordinate. All values are integers, so the arithmetic of the proof is the arith
 from fractions import Fraction
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, check_positive
+from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
 from noiseaware.privacy import Pure
 
 
 class DiscreteLaplace(AbstractMechanism):
     """Discrete Laplace noise with the given scale b, in units of the release's grid."""
 
-    scale: float
+    scale: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         check_positive("scale", self.scale)
 
     @property
-    def spread(self) -> float:
+    def spread(self) -> Spread:
         return self.scale
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
@@ -46,4 +47,4 @@ class DiscreteLaplace(AbstractMechanism):
         return first - second
 
     def guarantee(self, sensitivity: float) -> Pure:
-        return Pure(Fraction(sensitivity) / Fraction(self.scale))
+        return Pure(Fraction(sensitivity) / least(self.scale))

@@ -10,25 +10,26 @@ discrete_gaussian.
 from fractions import Fraction
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, check_positive
+from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
 from noiseaware.privacy import ZeroConcentrated
 
 
 class Gaussian(AbstractMechanism):
     """Continuous normal noise with the given standard deviation σ."""
 
-    stddev: float
+    stddev: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
         check_positive("stddev", self.stddev)
 
     @property
-    def spread(self) -> float:
+    def spread(self) -> Spread:
         return self.stddev
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
@@ -41,4 +42,4 @@ class Gaussian(AbstractMechanism):
         return self.stddev * jax.random.normal(key, shape)
 
     def guarantee(self, sensitivity: float) -> ZeroConcentrated:
-        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * Fraction(self.stddev) ** 2))
+        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * least(self.stddev) ** 2))

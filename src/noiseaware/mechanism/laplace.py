@@ -10,25 +10,26 @@ The proof is about real numbers, so the custodian never draws this law: see disc
 from fractions import Fraction
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, check_positive
+from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
 from noiseaware.privacy import Pure
 
 
 class Laplace(AbstractMechanism):
     """Continuous Laplace noise with the given scale b."""
 
-    scale: float
+    scale: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
         check_positive("scale", self.scale)
 
     @property
-    def spread(self) -> float:
+    def spread(self) -> Spread:
         return self.scale
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
@@ -41,4 +42,4 @@ class Laplace(AbstractMechanism):
         return self.scale * jax.random.laplace(key, shape)
 
     def guarantee(self, sensitivity: float) -> Pure:
-        return Pure(Fraction(sensitivity) / Fraction(self.scale))
+        return Pure(Fraction(sensitivity) / least(self.scale))
