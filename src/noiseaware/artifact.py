@@ -28,16 +28,9 @@ from noiseaware.privacy import Guarantee, Neighbours, Pure, ZeroConcentrated, ex
 
 SCHEMA_VERSION = 1
 
-_FAMILIES = {
-    "bernoulli": families.Bernoulli,
-    "binomial": families.Binomial,
-    "categorical": families.Categorical,
-    "exponential": families.Exponential,
-    "gamma": families.Gamma,
-    "geometric": families.Geometric,
-    "normal": families.Normal,
-    "poisson": families.Poisson,
-}
+_NAMES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
+_NAMES += ("linear_regression", "multivariate_normal")
+_FAMILIES = {name: getattr(families, name.title().replace("_", "")) for name in _NAMES}
 _MECHANISMS = {
     "laplace": mechanisms.Laplace,
     "discrete_laplace": mechanisms.DiscreteLaplace,
@@ -45,6 +38,8 @@ _MECHANISMS = {
     "discrete_gaussian": mechanisms.DiscreteGaussian,
     "identity": mechanisms.Identity,
 }
+# Fields of families that go by another name in a release.
+_FIELDS = {"names": "columns", "intervals": "bounds"}
 _LAWS = {cls: law for law, cls in _MECHANISMS.items()}
 
 
@@ -85,7 +80,7 @@ class Release:
         self.family = family
         self.steps = _checked_values(values, family, mechanism)
         self.n = _checked_count(n)
-        self.mechanism = mechanism
+        self.mechanism = _checked_mechanism(mechanism, family)
         self.grid = grid
         self.neighbours: Neighbours = neighbours
         self.guarantee = guarantee
@@ -97,9 +92,10 @@ class Release:
         return np.array([float(v) * self.grid for v in self.steps])
 
     @property
-    def noise_scale(self) -> float:
-        """The scale (Laplace) or standard deviation (Gaussian) of the noise, in the units of the data."""
-        return float(self.mechanism.spread) * self.grid
+    def noise_scale(self) -> float | np.ndarray:
+        """The scale or standard deviation of the noise in the units of the data: one, or one for each statistic."""
+        spread = self.mechanism.spread
+        return (np.asarray(spread) if np.ndim(spread) else float(spread)) * self.grid  # type: ignore[arg-type]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.to_json() == other.to_json()
@@ -110,7 +106,8 @@ class Release:
     def __repr__(self) -> str:
         law = _LAWS[type(self.mechanism)].replace("_", " ")
         promise = self.guarantee or "no stated guarantee"
-        return f"Release({self.family.name}, n={self.n}, {law} noise of scale {self.noise_scale:.6g}, {promise})"
+        scale = " or ".join(f"{value:.6g}" for value in np.unique(self.noise_scale))
+        return f"Release({self.family.name}, n={self.n}, {law} noise of scale {scale}, {promise})"
 
     def to_json(self) -> str:
         """The release as JSON text."""
@@ -133,9 +130,7 @@ def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = 
     return from_json(text, source=str(path), families=families)
 
 
-def from_json(
-    text: str, *, source: str = "release", families: Iterable[type[AbstractFamily]] = ()
-) -> Release:
+def from_json(text: str, *, source: str = "release", families: Iterable[type[AbstractFamily]] = ()) -> Release:
     """The release that a JSON text holds; refused in one sentence if anything in it is off."""
     _refuse_newer(text, source)
     known = {cls.name: cls for cls in families} | _FAMILIES
@@ -189,12 +184,20 @@ class _Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
+_Pair = tuple[FiniteFloat, FiniteFloat]
+
+
 class _Family(_Strict):
     """A family by name, with the fields that it has; the rest stay null."""
 
     name: str = Field(description="One of: " + ", ".join(sorted(_FAMILIES)))
     column: str | None = None
-    bounds: tuple[FiniteFloat, FiniteFloat] | None = None
+    columns: list[str] | None = None
+    x: list[str] | None = None
+    y: str | None = None
+    bounds: _Pair | list[_Pair] | None = Field(
+        default=None, description="Of the column; of several, a pair for each of them in order"
+    )
     outside: Literal["clamp", "drop"] | None = None
     trials: int | None = None
     levels: list[str] | list[int] | None = None
@@ -203,9 +206,12 @@ class _Family(_Strict):
 
     @classmethod
     def of(cls, family: AbstractFamily) -> "_Family":
-        named = {field.name: getattr(family, field.name) for field in fields(family)}
-        if "levels" in named:
-            named["levels"] = list(named["levels"])
+        named = {_FIELDS.get(field.name, field.name): getattr(family, field.name) for field in fields(family)}
+        for several in ("levels", "columns", "x"):
+            if several in named:
+                named[several] = list(named[several])
+        if named.get("bounds") is not None and "intervals" in vars(family):
+            named["bounds"] = list(named["bounds"])
         return cls(name=family.name, **named)
 
     def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
@@ -216,7 +222,7 @@ class _Family(_Strict):
         known = set(inspect.signature(cls).parameters)
         if surplus := sorted(set(given) - known):
             raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
-        missing = sorted({"trials", "levels", "shape"} & known - set(given))
+        missing = sorted({"trials", "levels", "shape", "columns", "x", "y"} & known - set(given))
         if missing:
             raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
         return cls(**given)
@@ -229,8 +235,9 @@ class _Statistic(_Strict):
 
 class _Noise(_Strict):
     law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
-    scale: FiniteFloat | None = Field(
-        default=None, description="Scale (Laplace) or standard deviation (Gaussian) in grid steps"
+    scale: FiniteFloat | list[FiniteFloat] | None = Field(
+        default=None,
+        description="Scale (Laplace) or standard deviation (Gaussian) in grid steps: of all statistics, or of each",
     )
 
     def mechanism(self) -> AbstractMechanism:
@@ -301,7 +308,8 @@ class _Document(_Strict):
     @classmethod
     def of(cls, release: Release) -> "_Document":
         names = release.family.statistics
-        scale = release.mechanism.spread or None
+        spread = np.asarray(release.mechanism.spread)
+        scale = spread.tolist() if spread.any() else None
         promise = release.guarantee
         return cls(
             schema_version=SCHEMA_VERSION,
@@ -357,11 +365,11 @@ def _refuse_newer(text: str, source: str) -> None:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first thing that is wrong, as field, rule and value."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"]) or "file"
+    """What is wrong, as field, rule and value: of several forms that a field can take, the one that it is most like."""
+    first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
+    parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]
     shown = "" if first["type"] in ("missing", "json_invalid") else f", got {str(first['input'])[:60]!r}"
-    return f"{field}: {first['msg']}{shown}."
+    return f"{'.'.join(parts) or 'file'}: {first['msg']}{shown}."
 
 
 def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
@@ -374,6 +382,13 @@ def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism
         if mechanism.is_discrete and v != math.floor(v):
             raise ValueError(f"values must be whole numbers under discrete noise, got {v}.")
     return tuple(int(v) for v in steps) if mechanism.is_discrete else steps
+
+
+def _checked_mechanism(mechanism: AbstractMechanism, family: AbstractFamily) -> AbstractMechanism:
+    shape, count = np.shape(mechanism.spread), len(family.statistics)
+    if shape not in ((), (count,)):
+        raise ValueError(f"noise must have one scale, or {count} for this family, got {math.prod(shape)}.")
+    return mechanism
 
 
 def _checked_count(n: object) -> int:

@@ -99,6 +99,8 @@ class Selection:
 def planned(family: AbstractFamily, guarantee: Guarantee, share: Number, quantiles: object) -> Selection:
     """How the bounds of a family are to be chosen, or a refusal; nothing of the table is needed."""
     support, given = getattr(family, "support", None), getattr(family, "bounds", None)
+    if hasattr(family, "degrees"):
+        raise ValueError(f"bounds must be given for a {family.name} release of second moments, got private.")
     if support is None:
         raise ValueError(f"bounds must not be given for a {family.name} release: its records have bounds of their own.")
     if given is not None:

@@ -9,7 +9,9 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
@@ -35,6 +37,10 @@ _STEPS_PER_SCALE = 1000
 """The least number of grid steps in one noise scale, for a statistic that is not a whole number."""
 _FINEST = 1000
 """The finest grid is 2^−1000: a float still holds it."""
+_FINEST_RECORD = 15
+"""Second moments are of records u in ±1 with steps 2^−k; with more than 15 bits the room is spent on MOST_RECORDS."""
+_NARROWEST = 1e-300
+"""Bounds of second moments are at least so wide: a float still holds the inverse."""
 
 
 def release(
@@ -81,6 +87,7 @@ def release(
         sensitivity=grid.sensitivity,
         sensitivity_squared=grid.sensitivity_squared,
         guarantee=price,
+        entries=grid.entries,
     )
     return Release(
         family=family,
@@ -137,10 +144,13 @@ class _Grid:
     sensitivity: int
     sensitivity_squared: int
     mechanism: AbstractMechanism
+    entries: tuple[int, ...] = (1,)
 
 
 def _finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours) -> _Grid:
     """The finest grid that leaves room for the sums, from public facts only: bounds, promise, cap on n."""
+    if hasattr(family, "degrees"):
+        return _finest_moments(family, guarantee, neighbours)
     low, high = getattr(family, "bounds", (0, 1))  # a family of levels sums indicators
     largest = max(abs(low), abs(high))
     finest = 0 if family.is_integer else min(_FINEST, math.ceil(math.log2(_ROOM // MOST_RECORDS) - math.log2(largest)))
@@ -162,16 +172,36 @@ def _finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neigh
     )
 
 
+def _finest_moments(family: Any, guarantee: Guarantee, neighbours: Neighbours) -> _Grid:
+    """The finest grid 2^−2k of second moments of whole records within ±2^k, which need the same for any bounds."""
+    for k in range(_FINEST_RECORD, -1, -1):
+        grid = _calibrated(family, guarantee, neighbours, (-(2**k), 2**k), 2 * k)
+        assert grid is not None
+        if MOST_RECORDS * 4**k + _NOISE_REACH * np.max(grid.mechanism.spread) < _ROOM:
+            if np.min(grid.mechanism.spread) >= _STEPS_PER_SCALE:
+                return grid
+            break
+    raise ValueError(f"epsilon or rho must be nearer to 1: 64-bit sums and the noise of {guarantee} share no grid.")
+
+
 def _grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, bounds, exponent: int) -> _Grid | None:
     """The grid of one exponent, or None where it is too coarse for the bounds to differ."""
     step = Fraction(2) ** -exponent
     whole = tuple(math.floor(Fraction(bound) / step) for bound in bounds)
+    return _calibrated(family, guarantee, neighbours, whole, exponent)
+
+
+def _calibrated(
+    family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, whole: tuple[int, ...], exponent: int
+) -> _Grid | None:
+    """A grid with its noise, for records within whole bounds; None where these do not differ."""
     sensitivity: int = family.sensitivity(neighbours, bounds=whole)  # type: ignore[assignment]
     squared: int = family.sensitivity_squared(neighbours, bounds=whole)  # type: ignore[assignment]
+    entries = getattr(family, "entries", (1,))
     if sensitivity == 0:
         return None
     try:
-        return _Grid(exponent, sensitivity, squared, calibrated(guarantee, sensitivity, squared))
+        return _Grid(exponent, sensitivity, squared, calibrated(guarantee, sensitivity, squared, entries), entries)
     except OverflowError:
         raise ValueError("epsilon or rho must be nearer to 1: no float can hold its noise scale.") from None
 
@@ -185,9 +215,12 @@ def _check_neighbours(neighbours: str) -> None:
 def _check_family(family: object) -> None:
     if not isinstance(family, AbstractFamily):
         raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
-    if len(family.columns) != 1:
+    if len(family.columns) != getattr(family, "dimension", 1):
         raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
-    if not isinstance(family, AbstractScalarFamily | Categorical):
+    for low, high in getattr(family, "intervals", None) or ():
+        if not (math.isfinite(high - low) and math.isfinite(low + high) and high - low >= _NARROWEST):
+            raise ValueError(f"bounds must be between 1e-300 and 1e300 wide, and nearer to 0, got ({low}, {high}).")
+    if not isinstance(family, AbstractScalarFamily | Categorical) and not hasattr(family, "degrees"):
         raise ValueError(f"family must sum its column, or its levels, to be released, got {type(family).__name__}.")
 
 

@@ -1,0 +1,132 @@
+"""Files of confidential records as DuckDB relations: CSV, Parquet and JSON.
+
+The names of the columns are public, and all else is read so that no record can make an error; an engine's own message,
+which may quote a record, is never passed on.
+"""
+
+import csv
+import functools
+import glob
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+
+_T = TypeVar("_T")
+_LONGEST_LINE = 2**20
+
+
+def connection() -> duckdb.DuckDBPyConnection:
+    """A silent connection of its own to the embedded DuckDB of this process."""
+    own = _embedded(os.getpid()).cursor()
+    if own.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+        # Where it is off already, as in a notebook without ipywidgets, even switching it off is an error.
+        own.execute("SET enable_progress_bar = false").fetchall()
+    return own
+
+
+@functools.cache  # starting one takes as long as a million rows; a forked process must not share it
+def _embedded(process: int) -> duckdb.DuckDBPyConnection:
+    """A DuckDB that fetches no extension and keeps nothing that it read."""
+    offline = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    return duckdb.connect(config={**offline, "enable_external_file_cache": False})
+
+
+def _read_parquet(path: Path, columns: Sequence[str], complaint: str) -> duckdb.DuckDBPyRelation:
+    """Parquet: the types in the file are the schema."""
+    return quietly(lambda: connection().sql(f"SELECT * FROM read_parquet({_address(path)})"), complaint)
+
+
+def _read_csv(path: Path, columns: Sequence[str], complaint: str) -> duckdb.DuckDBPyRelation:
+    """CSV: the header row is the schema and tells the delimiter; all else is text, and nothing of it is sniffed.
+
+    Short rows are padded with NULL, long ones cut, stray quotes kept, and bytes read as Latin-1, which has no
+    invalid ones: so a record cannot make an error.
+    """
+    names, delimiter = quietly(lambda: _header(path), complaint)
+    check_columns(columns, names, path.name)
+    kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    options = (
+        f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
+        "encoding = 'latin-1', strict_mode = false, null_padding = true, parallel = false"
+    )
+    records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
+    wanted = ", ".join(f"c{names.index(column)} AS {quoted(column)}" for column in columns)
+    return quietly(lambda: connection().sql(f"SELECT {wanted} FROM {records}"), complaint)
+
+
+def _header(path: Path) -> tuple[list[str], str]:
+    """The names in the first row, and the delimiter that splits it most."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        line = file.readline(_LONGEST_LINE)
+        delimiter = max(",;\t|", key=line.count)
+        file.seek(0)
+        return next(csv.reader(file, delimiter=delimiter)), delimiter
+
+
+def _read_json(path: Path, columns: Sequence[str], complaint: str) -> duckdb.DuckDBPyRelation:
+    """JSON, one object a line or one array: the keys are the schema, and a value is taken as text.
+
+    In a file of lines, a broken line is a record of NULL; in a broken array the records cannot be told apart.
+    """
+    layout = quietly(lambda: _layout(path), complaint)
+    records = f"read_json_objects({_address(path)}, {layout})"
+    pointers = {column: literal("/" + column.replace("~", "~0").replace("/", "~1")) for column in columns}
+    own = quietly(connection, complaint)
+
+    def has(pointer: str) -> bool:
+        having = f"SELECT 1 FROM {records} WHERE json_exists(json, {pointer}) LIMIT 1"
+        return bool(quietly(lambda: own.sql(having).fetchall(), complaint))
+
+    check_columns(columns, [column for column, pointer in pointers.items() if has(pointer)], path.name)
+    wanted = ", ".join(f"json ->> {pointer} AS {quoted(column)}" for column, pointer in pointers.items())
+    return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
+
+
+def _layout(path: Path) -> str:
+    """DuckDB's options for an array, or for lines: the first character tells."""
+    with path.open("rb") as file:
+        is_array = file.read(_LONGEST_LINE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+    return "format = 'array'" if is_array else "format = 'newline_delimited', ignore_errors = true"
+
+
+READERS: dict[str, Callable[[Path, Sequence[str], str], duckdb.DuckDBPyRelation]] = {
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+    ".json": _read_json,
+    ".jsonl": _read_json,
+    ".ndjson": _read_json,
+}
+
+
+def _address(path: Path) -> str:
+    """A path as DuckDB takes it, where *, ? and [ would be patterns."""
+    return literal(glob.escape(str(path)))
+
+
+def quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def check_columns(columns: Sequence[str], names: list[str], table: str) -> None:
+    for column in columns:
+        if names.count(column) != 1:
+            raise ValueError(f"table {table} must have one column {column!r}, got {names.count(column)}.")
+
+
+def quietly(action: Callable[[], _T], complaint: str) -> _T:
+    """The outcome of an action, or a complaint that holds nothing of its error: an engine's error quotes records.
+
+    Raised after the error is forgotten, so that not even the exception's context leads back to it.
+    """
+    try:
+        return action()
+    except Exception:
+        pass
+    raise ValueError(complaint)
