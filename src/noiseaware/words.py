@@ -5,15 +5,17 @@ that does not print before they are shown.
 """
 
 import math
+import re
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractScalarFamily, Categorical
+from noiseaware.family import AbstractNumberFamily, Categorical
 from noiseaware.marginal import PROBABILITY, Estimate
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
-from noiseaware.prior import AbstractPrior, Dirichlet
+from noiseaware.prior import AbstractPrior, CovariateMoments, Dirichlet, Independent
 from noiseaware.privacy import Pure, ZeroConcentrated, plain
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ _RECORDS = {
     "exponential": "waiting times (exponential)",
     "gamma": "positive amounts (gamma, known shape)",
     "normal": "measurements (normal)",
+    "multivariate_normal": "measurements of several kinds (multivariate normal)",
+    "linear_regression": "a quantity and what explains it (linear regression)",
 }
 _PARAMETERS = {
     ("bernoulli", "theta"): ("the probability of success", ""),
@@ -40,6 +44,10 @@ _PARAMETERS = {
     ("gamma", "rate"): ("the rate", ", shape over mean"),
     ("normal", "mean"): ("the mean", ""),
     ("normal", "variance"): ("the variance", ""),
+    ("multivariate_normal", "mean"): ("the means", ""),
+    ("multivariate_normal", "covariance"): ("the covariances", ""),
+    ("linear_regression", "coefficients"): ("the coefficients", ", the intercept last"),
+    ("linear_regression", "variance"): ("the variance", " about the line"),
 }
 _LAWS = {
     Laplace: ("Laplace", "scale"),
@@ -47,6 +55,9 @@ _LAWS = {
     Gaussian: ("Gaussian", "standard deviation"),
     DiscreteGaussian: ("discrete Gaussian", "standard deviation"),
 }
+_ENTRY = re.compile(r"(coefficients|mean|covariance)\[(.*)\]", re.DOTALL)
+_MOST_TOLD = 3  # parameters in a sentence
+_MOST_RELEASED = 6  # statistics in a line
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NEIGHBOURS = {"replace": "one record is replaced by another", "add_remove": "one record is added or removed"}
 
@@ -80,15 +91,34 @@ def shown(text: object, longest: int = 60) -> str:
 
 
 def prior_words(prior: AbstractPrior) -> str:
-    """A prior as its author would write it: Gamma(8, 2)."""
-    numbers = prior.concentration if isinstance(prior, Dirichlet) else tuple(vars(prior).values())
-    return f"{type(prior).__name__}({', '.join(f'{v:g}' for v in np.asarray(numbers, dtype=float))})"
+    """A prior as its author would write it: Gamma(8, 2), NormalInverseGamma([1, 0], 0.25, 20, 0.5)."""
+    if isinstance(prior, Independent):
+        parts = [f"{shown(name)}={prior_words(part)}" for name, part in prior.parts.items()]
+        return f"Independent({', '.join(parts)})"
+    if isinstance(prior, CovariateMoments):
+        return f"CovariateMoments(of {len(prior.mean)} numbers)"
+    own = [getattr(prior, field.name) for field in fields(prior)]
+    numbers = prior.concentration if isinstance(prior, Dirichlet) else own
+    return f"{type(prior).__name__}({', '.join(_plain(np.asarray(v, dtype=float)) for v in numbers)})"
+
+
+def _plain(value: np.ndarray) -> str:
+    """A number, a list, or a matrix: a diagonal one as its diagonal, and one number where all of that is the same."""
+    if value.ndim == 2 and np.array_equal(value, np.diag(np.diag(value))):
+        diagonal = np.diag(value)
+        return _plain(diagonal[0] if len(set(diagonal)) == 1 else diagonal)
+    if value.ndim == 0:
+        return f"{value:g}"
+    return f"[{', '.join(_plain(entry) for entry in value)}]"
 
 
 def parameter(release: Release, name: str) -> str:
     """What a parameter is: the rate; for a level of several, its probability."""
     if isinstance(release.family, Categorical):
         return f"the probability of {'the level' if name == 'theta' else level(name)}"
+    entry = _ENTRY.fullmatch(name)
+    if entry is not None and hasattr(release.family, "degrees"):
+        return _entry(release, entry[1], entry[2])
     return _PARAMETERS.get((release.family.name, name), (shown(name), ""))[0]
 
 
@@ -97,12 +127,33 @@ def gloss(release: Release, name: str) -> str:
     return parameter(release, name) + _PARAMETERS.get((release.family.name, name), ("", ""))[1]
 
 
+def _entry(release: Release, name: str, place: str) -> str:
+    """What an entry of a vector or matrix of parameters is: the coefficient of age."""
+    if name == "coefficients" and place == "intercept" and place not in release.family.columns:
+        return "the intercept"
+    if name != "covariance":
+        return f"the {'mean' if name == 'mean' else 'coefficient'} of {shown(place)}"
+    for first in release.family.columns:
+        if place == f"{first}, {first}":
+            return f"the variance of {shown(first)}"
+        if place.startswith(f"{first}, ") and (second := place[len(first) + 2 :]) in release.family.columns:
+            return f"the covariance of {shown(first)} and {shown(second)}"
+    return f"the covariance of {shown(place)}"
+
+
 def noise(release: Release) -> str:
     if isinstance(release.mechanism, Identity):
         return "none: these are the true values"
     law, scale = _LAWS[type(release.mechanism)]
     each = " on each statistic" if len(release.family.statistics) > 1 else ""
-    return f"{law}, {scale} {number(release.noise_scale)}{each}"
+    scales, entries = np.unique(release.noise_scale), getattr(release.family, "entries", ())
+    if len(scales) == 1:
+        return f"{law}, {scale} {number(float(scales[0]))}{each}"
+    products = np.unique(np.asarray(release.noise_scale)[np.asarray(entries) == 2]) if entries else ()
+    if len(scales) == 2 and len(products) == 1 and products[0] == scales[0]:
+        low, high = number(float(scales[0])), number(float(scales[1]))
+        return f"{law}, {scale} {high} on sums and squares and {low} on products of two columns"
+    return f"{law}, {scale} {number(float(scales[0]))} to {number(float(scales[-1]))} by statistic"
 
 
 def guarantee(release: Release) -> str:
@@ -121,7 +172,11 @@ def outside(release: Release) -> str:
     family = release.family
     if isinstance(family, Categorical):
         return f"levels {', '.join(shown(v) for v in family.levels)}; any other record counts as the first"
-    if not isinstance(family, AbstractScalarFamily) or family.bounds is None:
+    if (intervals := getattr(family, "intervals", None)) and len(intervals) > 1:
+        named = zip(family.columns, intervals, strict=True)
+        each = ", ".join(f"{shown(column)} {number(low)} to {number(high)}" for column, (low, high) in named)
+        return f"{each}; a number outside is moved to the nearer bound"
+    if not isinstance(family, AbstractNumberFamily) or family.bounds is None:
         return "none"
     interval = f"{number(family.bounds[0])} to {number(family.bounds[1])}"
     if not family.is_altered:
@@ -130,10 +185,18 @@ def outside(release: Release) -> str:
     return f"{interval}; a record outside is {becomes}"
 
 
-def released(release: Release) -> str:
-    """The noisy statistics by name."""
-    pairs = zip(release.family.statistics, release.values, strict=True)
-    return ", ".join(f"{shown(name)} = {number(float(value))}" for name, value in pairs)
+def released(release: Release, most: int | None = None) -> str:
+    """The noisy statistics by name, or the first of them."""
+    pairs = list(zip(release.family.statistics, release.values, strict=True))
+    told = ", ".join(f"{shown(name)} = {number(float(value))}" for name, value in pairs[:most])
+    return told if most is None or len(pairs) <= most else f"{told} and {len(pairs) - most} more"
+
+
+def _units(release: Release) -> str:
+    """What second moments are of."""
+    if getattr(release.family, "intervals", None) is None:
+        return ""
+    return " (of numbers in units of half the bounds' width from their centre)"
 
 
 def facts(release: Release) -> list[tuple[str, str]]:
@@ -141,12 +204,13 @@ def facts(release: Release) -> list[tuple[str, str]]:
     origin = release.origin
     column = ", ".join(shown(c) for c in release.family.columns)
     ground = "set in public" if origin.bounds == "public" else _chosen(release)
+    is_bounded = getattr(release.family, "bounds", None) or getattr(release.family, "intervals", None)
     known = [
-        ("Column", column or None),
+        ("Columns" if len(release.family.columns) > 1 else "Column", column or None),
         ("Records", f"{release.n:,}, {_RECORDS[release.family.name]}"),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
-        ("Bounds", f"{outside(release)} ({ground})" if getattr(release.family, "bounds", None) else outside(release)),
-        ("Released", released(release)),
+        ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
+        ("Released", released(release) + _units(release)),
         ("Noise", noise(release)),
         ("Guarantee", guarantee(release)),
         ("Ledger entry", origin.ledger_entry),
@@ -168,12 +232,12 @@ def _chosen(release: Release) -> str:
 
 def brief(release: Release) -> str:
     """A release in one line."""
-    column = f" of {shown(release.family.columns[0])}" if release.family.columns else ""
+    column = f" of {shown(', '.join(release.family.columns))}" if release.family.columns else ""
     promise = f", {release.guarantee}" if release.guarantee else ""
-    head = f"{release.family.name} release{column}: n = {release.n:,}"
+    head = f"{release.family.name.replace('_', ' ')} release{column}: n = {release.n:,}"
     if release.origin.bounds == "private" and (bounds := getattr(release.family, "bounds", None)):
         head += f", bounds {number(bounds[0])} to {number(bounds[1])} chosen privately"
-    return f"{head}, {released(release)}, noise {noise(release)}{promise}"
+    return f"{head}, {released(release, _MOST_RELEASED)}, noise {noise(release)}{promise}"
 
 
 def headline(posterior: "Posterior") -> str:
@@ -186,8 +250,15 @@ def headline(posterior: "Posterior") -> str:
             f"{start}the likeliest of {len(estimates)} levels is {level(likely.name)}, "
             f"whose probability lies {between(likely)} with probability {PERCENT}."
         )
-    clauses = [f"{parameter(posterior.release, e.name)} lies {between(e)}" for e in estimates]
-    return f"{start}{' and '.join(clauses)} with probability {PERCENT}{' each' * (len(clauses) > 1)}."
+    asked = [e for e in estimates if re.fullmatch(r"(coefficients|mean)\[.*\]", e.name, re.DOTALL)]
+    asked = [e for e in asked if parameter(posterior.release, e.name) != "the intercept"] or estimates
+    clauses = [f"{parameter(posterior.release, e.name)} lies {between(e)}" for e in asked[:_MOST_TOLD]]
+    return f"{start}{_listed(clauses)} with probability {PERCENT}{' each' * (len(clauses) > 1)}."
+
+
+def _listed(clauses: list[str]) -> str:
+    """Clauses of one sentence: a and b; a, b and c."""
+    return " and ".join(filter(None, (", ".join(clauses[:-1]), clauses[-1])))
 
 
 def naive_headline(posterior: "Posterior") -> str:
@@ -207,11 +278,29 @@ def naive_headline(posterior: "Posterior") -> str:
 
 def impossible(release: Release) -> str | None:
     """A sentence on a released value that no table could have, if there is one."""
+    if hasattr(release.family, "degrees"):
+        return _impossible_moments(release)
     possible = getattr(release.family, "possible", None)
     low, high = (0.0, float(release.n)) if possible is None else (float(b) for b in possible(release.n))
     for name, value in zip(release.family.statistics, release.values, strict=True):
         if not low <= value <= high:
             return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
+    return None
+
+
+def _impossible_moments(release: Release) -> str | None:
+    """The same for Σu and Σuuᵀ: squares are positive, and no combination of columns has a negative variance."""
+    d = release.family.degrees.count(1)  # type: ignore[attr-defined]
+    mean, moments = release.values[:d] / release.n, np.zeros((d, d))
+    rows, columns = np.triu_indices(d)
+    moments[rows, columns] = moments[columns, rows] = release.values[d:]
+    names = release.family.statistics[d:]
+    for name, value, i, j in zip(names, release.values[d:], rows, columns, strict=True):
+        if i == j and value < 0:
+            return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
+    least = np.linalg.eigvalsh(moments - release.n * np.outer(mean, mean))[0]
+    if least < -1e-9 * max(release.n, float(np.abs(moments).max())):  # what rounding alone can make of 0
+        return "The released sums are ones that no table has, since a variance would be negative: that is the noise."
     return None
 
 

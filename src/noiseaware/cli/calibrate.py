@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noiseaware.cli.bounds import agreed, columns
 from noiseaware.cli.failure import NEGATIVE, say
+from noiseaware.cli.infer import METHODS
 from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
 
@@ -28,12 +30,18 @@ def calibrate(
     n: Annotated[int, typer.Option("-n", help="Records in each simulated table.")],
     epsilon: Annotated[str | None, typer.Option(help="Privacy of each release, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy of each release, ρ of zCDP: Gaussian noise.")] = None,
-    method: Annotated[
-        str, typer.Option(help="auto, exact, gibbs or naive; to compare: nonprivate, cheating, ops.")
-    ] = "auto",
+    method: Annotated[str, typer.Option(help=f"{METHODS} To compare: nonprivate, cheating, ops.")] = "auto",
     trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
     theta: Annotated[str | None, typer.Option(help="Hold the parameter here, and see coverage only: 0.02")] = None,
-    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds.")] = None,
+    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, of all columns.")] = None,
+    column_bounds: Annotated[
+        list[str] | None, typer.Option(help='Public bounds of several columns: "age=0:100, bmi=10:60".')
+    ] = None,
+    x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression; else x1, x2 …")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")] = None,
+    column_names: Annotated[
+        list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal; else x1, x2 …")
+    ] = None,
     outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
     record_trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")] = None,
     level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
@@ -58,7 +66,8 @@ def calibrate(
     """
     _check_outputs(output, plot, json=json, force=force)
     believed = parse(prior)
-    options = {"bounds": bounds, "outside": outside, "trials": record_trials, "levels": levels(level_names)}
+    options = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
+    options |= {"levels": levels(level_names), "columns": columns(column_names), "x": columns(x), "y": y}
     wanted = {"variance": variance, "shape": shape, **options}
     model = _family(family, believed, {name: value for name, value in wanted.items() if value is not None})
     seed = secrets.randbits(32) if seed is None else seed
@@ -84,7 +93,19 @@ def _family(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "Abstra
         given = {"trials": 1, **given}
     if name == "categorical" and isinstance(prior, Dirichlet):
         given = {"levels": list(range(len(prior.concentration))), **given}
-    return plan.family({"family": name, "column": "record", **given})
+    return plan.family({"family": name, **_columns(name, prior), **given})
+
+
+def _columns(name: str, prior: "AbstractPrior") -> dict[str, Any]:
+    """Names for columns that have none: as many as the prior has means."""
+    import numpy as np
+
+    count = np.size(getattr(prior, "mean", 0))
+    if name == "linear_regression":
+        return {"x": [f"x{j}" for j in range(1, count)] or ["x1"], "y": "y"}
+    if name == "multivariate_normal":
+        return {"columns": [f"x{j}" for j in range(1, count + 1)]}
+    return {"column": "record"}
 
 
 def _theta(text: str | None) -> float | list[float] | None:

@@ -12,12 +12,16 @@ from noiseaware.cli.prior import EXAMPLES, parse
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
     from noiseaware.posterior import Posterior
+METHODS = (
+    "auto (exact where there is one), exact, hmc, gibbs or naive; for regression also gibbs_ss_update, gibbs_ss_prior, "
+    "gibbs_ss_noisy and mcmc_ind."
+)
 
 
 def infer(
     path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file; - for stdin.")],
     prior: Annotated[str, typer.Option(help=f"What was known before: {EXAMPLES}.")],
-    method: Annotated[str, typer.Option(help="auto (exact where there is one), exact, gibbs or naive.")] = "auto",
+    method: Annotated[str, typer.Option(help=METHODS)] = "auto",
     family: Annotated[
         str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
     ] = None,
@@ -38,7 +42,8 @@ def infer(
     $ noiseaware infer wait.json --prior "gamma(8, 2)" --report wait.html
 
     The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
-    poisson, exponential and gamma; normal for normal.
+    poisson, exponential and gamma; normal for normal with a known variance and normal_inverse_gamma without;
+    normal_inverse_gamma for linear_regression, with the intercept last; normal_inverse_wishart for multivariate_normal.
     """
     _check_outputs(output, report, force=force, json=json)
     from noiseaware.posterior import infer as infer_posterior

@@ -9,6 +9,14 @@ column = "wait_hours"
 bounds = [0, 48]                or: bounds = "private", and bounds_share = "0.1"
 epsilon = "0.5"
 output = "wait.json"
+
+[[release]]
+family = "linear_regression"    or: family = "multivariate_normal", and columns = ["age", "pressure"]
+x = ["age"]
+y = "pressure"
+bounds = { age = [0, 100], pressure = [60, 220] }
+epsilon = "0.5"
+output = "pressure.json"
 """
 
 import inspect
@@ -25,6 +33,8 @@ if TYPE_CHECKING:
     from noiseaware.privacy import Guarantee
 
 FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
+FAMILIES += ("multivariate_normal", "linear_regression")
+_COLUMNS = ("column", "columns", "x", "y")
 _OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
 _PRICE = ("epsilon", "rho", "neighbours")
 _CHOICE = ("bounds_share", "bounds_quantiles")
@@ -80,17 +90,21 @@ def _choice(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def family(given: dict[str, Any]) -> "AbstractFamily":
-    """A family from its name, column and options."""
+    """A family from its name, columns and options."""
     import noiseaware.family as families
 
     given = dict(given)
     name = given.pop("family", None)
     if name not in FAMILIES:
         raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {name!r}.")
-    if not given.get("column"):
-        raise ValueError(f"column must name a column of the table for a {name} release, got nothing.")
-    cls = getattr(families, name.capitalize())
+    cls = getattr(families, name.title().replace("_", ""))
     known = inspect.signature(cls).parameters
+    for need in _COLUMNS:
+        if need in known and not given.get(need):
+            raise ValueError(f"{need} must name a column of the table for a {name} release, got nothing.")
+    for several in ("columns", "x"):
+        if not isinstance(given.get(several, ""), str | list):
+            raise ValueError(f"{several} must be a list of columns, got {given[several]!r}.")
     if surplus := sorted(set(given) - set(known)):
         raise ValueError(f"{surplus[0]} must not be given for a {name} release, got {given[surplus[0]]}.")
     for need in ("trials", "levels"):
@@ -134,7 +148,7 @@ def read(path: str) -> Plan:
 def _entry(where: str, table: str, folder: str, entry: object) -> Item:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
-    _check_keys(where, entry, {"family", "column", "output", *_OPTIONS, *_CHOICE, *_PRICE})
+    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE})
     output = entry.get("output")
     if not isinstance(output, str) or output == "-":
         raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")

@@ -1,5 +1,6 @@
-"""A prior from the words of a person: beta(0.5, 100), dirichlet(1, 1, 1), gamma(8, 2), normal(0, 4)."""
+"""A prior from the words of a person: beta(0.5, 100), gamma(8, 2), normal_inverse_gamma([1, 0], 0.25, 20, 0.5)."""
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -12,9 +13,15 @@ _PARAMETERS = {
     "gamma": ("shape", "rate"),
     "normal": ("mean", "variance"),
     "normal_inverse_gamma": ("mean", "precision", "shape", "scale"),
+    "normal_inverse_wishart": ("mean", "count", "scale", "dof"),
 }
-_CALL = re.compile(r"\s*([A-Za-z_]+)\s*\(\s*(\[?)([^()\[\]]*)(\]?)\s*\)\s*")
-EXAMPLES = "beta(0.5, 100), dirichlet(1, 1, 1), gamma(8, 2) or normal(0, 4)"
+# Parameters that may be lists, and whether also a list of lists.
+_LISTS = {"normal_inverse_gamma": {"mean": 1, "precision": 2}, "normal_inverse_wishart": {"mean": 1, "scale": 2}}
+_CALL = re.compile(r"\s*([A-Za-z_]+)\s*\(([^()]*)\)\s*")
+_WORD = r"[^\[\],\s]+"
+EXAMPLES = "beta(0.5, 100), dirichlet(1, 1), gamma(8, 2), normal(0, 4) or normal_inverse_gamma([1, 0], 0.25, 20, 0.5)"
+
+Argument = float | list
 
 
 def parse(text: str) -> "AbstractPrior":
@@ -22,21 +29,43 @@ def parse(text: str) -> "AbstractPrior":
     import noiseaware.prior as priors
 
     call = _CALL.fullmatch(text)
-    if call is None or bool(call[2]) != bool(call[4]):
+    if call is None:
         raise ValueError(f"--prior must look like {EXAMPLES}, got {text!r}.")
-    name, numbers = call[1].lower(), _numbers(text, call[3])
+    name, arguments = call[1].lower(), _arguments(text, call[2])
     if name not in _PARAMETERS:
         raise ValueError(f"--prior must be one of {', '.join(_PARAMETERS)}, got {name!r} in {text!r}.")
     parameters = _PARAMETERS[name]
     if parameters is None:
+        numbers = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list) else arguments
+        _check_depth(text, "each level", numbers, 1)
         return priors.Dirichlet(numbers)
-    if call[2] or len(numbers) != len(parameters):
+    if len(arguments) != len(parameters):
         raise ValueError(f"--prior {name} takes {len(parameters)} numbers ({', '.join(parameters)}), got {text!r}.")
-    return getattr(priors, name.title().replace("_", ""))(*numbers)
+    lists = _LISTS.get(name, {})
+    for parameter, argument in zip(parameters, arguments, strict=True):
+        most = lists.get(parameter, 0) if parameter == "mean" or isinstance(arguments[0], list) else 0
+        _check_depth(text, parameter, argument, most)
+    return getattr(priors, name.title().replace("_", ""))(*arguments)
 
 
-def _numbers(text: str, inside: str) -> list[float]:
+def _arguments(text: str, inside: str) -> list[Argument]:
+    """Numbers between commas, and lists of them in brackets: JSON, but for how numbers are written."""
     try:
-        return [float(part) for part in inside.split(",")]
-    except ValueError:
+        return _floats(json.loads(f"[{re.sub(_WORD, lambda word: json.dumps(word[0]), inside)}]"))
+    except (ValueError, RecursionError):
         raise ValueError(f"--prior must have numbers between commas, got {text!r}.") from None
+
+
+def _floats(words: list) -> list[Argument]:
+    if not words:
+        raise ValueError("a list is empty")
+    return [_floats(word) if isinstance(word, list) else float(word) for word in words]
+
+
+def _depth(argument: Argument) -> int:
+    return 1 + max(map(_depth, argument)) if isinstance(argument, list) else 0
+
+
+def _check_depth(text: str, parameter: str, argument: Argument, most: int) -> None:
+    if _depth(argument) > most:
+        raise ValueError(f"--prior must have a number for {parameter}, got {text!r}.")

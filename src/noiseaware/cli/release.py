@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from noiseaware.cli.bounds import bounds as parsed_bounds
+from noiseaware.cli.bounds import agreed as agreed_bounds
+from noiseaware.cli.bounds import columns
 from noiseaware.cli.failure import BAD_INPUT, say
 from noiseaware.cli.plan import FAMILIES, Item, Plan, item, levels, read
 
@@ -18,6 +19,7 @@ _BOUNDS = (
     "Public bounds, set without the data: --bounds 0 48. Or --bounds private: chosen from the data, near the middle "
     "95 % of the records, for a share of ε or ρ."
 )
+_COLUMN_BOUNDS = 'Public bounds of several columns: "age=0:100, bmi=10:60". --bounds gives all of them the same.'
 
 
 def release(
@@ -28,13 +30,19 @@ def release(
     family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
     bounds: Annotated[tuple[str, str] | None, typer.Option(metavar="LOW HIGH | private", help=_BOUNDS)] = None,
+    column_bounds: Annotated[list[str] | None, typer.Option(help=_COLUMN_BOUNDS)] = None,
+    x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression: age,bmi")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="What the regression explains.")] = None,
+    column_names: Annotated[
+        list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal: age,bmi")
+    ] = None,
     bounds_share: Annotated[
         str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")
     ] = None,
     outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial.")] = None,
     level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
-    variance: Annotated[float | None, typer.Option(help="Known variance of the normal.")] = None,
+    variance: Annotated[float | None, typer.Option(help="Variance of the normal, where it is known.")] = None,
     shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Privacy to pay, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy to pay, ρ of zCDP: Gaussian noise.")] = None,
@@ -45,7 +53,7 @@ def release(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the release itself, for machines.")] = False,
 ) -> None:
-    """Release noisy statistics of one column, paid from a ledger.
+    """Release noisy statistics of a table, paid from a ledger.
 
     The noise follows from the bounds and from ε: nobody has to work out a sensitivity.
 
@@ -58,6 +66,9 @@ def release(
 
     $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds private --epsilon 0.5
     --ledger clinic.ledger -o wait.json
+
+    $ noiseaware release clinic.csv --family linear_regression --x age,bmi --y pressure --column-bounds
+    "age=0:100, bmi=10:60, pressure=60:220" --epsilon 0.5 --ledger clinic.ledger -o pressure.json
     """
     if plan is not None:
         if table is not None or family is not None:
@@ -65,7 +76,8 @@ def release(
         agreed = read(plan)
     else:
         options = {"family": family, "column": column, "outside": outside, "trials": trials}
-        options |= {"bounds": parsed_bounds(bounds), "bounds_share": bounds_share}
+        options |= {"bounds": agreed_bounds(bounds, column_bounds), "bounds_share": bounds_share}
+        options |= {"columns": columns(column_names), "x": columns(x), "y": y}
         options |= {"levels": levels(level_names), "variance": variance, "shape": shape}
         options |= {"epsilon": epsilon, "rho": rho, "neighbours": neighbours}
         agreed = _from_options(table, output, ledger, options, is_free=no_ledger)

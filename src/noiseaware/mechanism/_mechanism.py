@@ -6,6 +6,7 @@ A mechanism says nothing of who draws the noise. The custodian draws it with exa
 
 import abc
 from fractions import Fraction
+from typing import Any
 
 import equinox as eqx
 import numpy as np
@@ -14,8 +15,7 @@ from jaxtyping import Array, Float, Key, Num
 
 from noiseaware.privacy import Guarantee
 
-
-Spread = float | np.ndarray | Float[Array, "..."]
+Spread = float | Float[Array, "..."]
 """One number for all statistics, or one for each of them, along the last axis."""
 
 
@@ -50,7 +50,7 @@ class AbstractMechanism(eqx.Module):
         """
 
 
-def as_spread(value: object):
+def as_spread(value: Any) -> Any:
     """A list of scales as an array; a number, and an array of JAX, as it is."""
     if not isinstance(value, list | tuple | np.ndarray):
         return value
