@@ -1,0 +1,227 @@
+"""The Gibbs samplers of Bernstein & Sheldon 2019, Algorithm 1, for linear regression on any number of covariates.
+
+    µ, Σ ← moments of t                given θ, σ² and the moments of x up to the fourth (_regression_moment)
+    s ~ NormProduct(nµ, nΣ, y, diag ω²), projected to a scatter that is positive definite
+    θ, σ² ~ NIG given s                by conjugacy; and the mean and covariance of x, where they are unknown
+    1/ω_j² ~ InverseGaussian(1/(b|y_j − s_j|), 1/b²)
+
+The variants differ in what they take the moments of x to be: those of a normal law with unknown mean and covariance
+(update), those of one record of that law's prior (prior), or noisy ones that were released too (noisy). As corrected:
+each unique statistic is noised once, and n not at all. The law of s given θ is normal by the central limit theorem
+while θ given s is exact, so that no joint law has both conditionals.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from noiseaware.artifact import Release
+from noiseaware.family import AbstractFamily, LinearRegression
+from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
+from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
+from noiseaware.sampler import _noise_variance, _regression_moment, chain
+from noiseaware.sampler.exact import noise_of
+
+_WARMUP, _KEPT = 2000, 5000  # as in the 2018 paper
+_CHAINS = 16
+_JITTER = 1e-12  # of a variance: a covariate of two values has a square that is a line
+_LEAST_FREEDOM = 4  # of a Student's t, for its fourth moments
+
+
+class State(NamedTuple):
+    """θ, σ² and, where unknown, the mean and covariance of x, in the units of u; s; and the variance of each noise."""
+
+    theta: Float[Array, " m"]
+    s: Float[Array, " k"]
+    noise_variance: Float[Array, " k"]
+
+
+class Info(NamedTuple):
+    """How far s was moved to be one that a table could have."""
+
+    moved: Float[Array, ""]
+
+
+def init(
+    key: Key[Array, ""],
+    family: LinearRegression,
+    prior: Independent,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    n: Numeric,
+) -> State:
+    """Where the naive posterior is: s = y, or the nearest that a table could have. The prior is in the units of u."""
+    s = family.project(y, n)
+    theta = family.update_scaled(prior, *family.split(s, n), n).sample(key)
+    return State(theta, s, jnp.full_like(s, 2 * mechanism.spread**2))
+
+
+def step(
+    key: Key[Array, ""],
+    state: State,
+    family: LinearRegression,
+    prior: Independent,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    n: Numeric,
+) -> tuple[State, Info]:
+    """One sweep."""
+    key_statistic, key_theta, key_noise = jax.random.split(key, 3)
+    q = family.dimension
+    covariate = _regression_moment.of_covariates(prior.parts["covariates"], state.theta[q + 1 :])
+    mean, covariance = _regression_moment.of_record(covariate, state.theta[:q], state.theta[q])
+    drawn = _norm_product(key_statistic, n * mean, n * covariance, y, state.noise_variance)
+    s = family.project(drawn, n)
+    theta = family.update_scaled(prior, *family.split(s, n), n).sample(key_theta)
+    noise_variance = _noise_variance.draw(key_noise, mechanism, y - s)
+    return State(theta, s, noise_variance), Info(jnp.abs(s - drawn).max())
+
+
+def _norm_product(
+    key: Key[Array, ""],
+    mean: Float[Array, " k"],
+    covariance: Float[Array, "k k"],
+    y: Float[Array, " k"],
+    noise_variance: Float[Array, " k"],
+) -> Float[Array, " k"]:
+    """s ~ N(mean, A) given y ~ N(s, D): a joint draw is moved by A(A + D)⁻¹ to agree with y (Matheron's rule)."""
+    key_statistic, key_noise = jax.random.split(key)
+    covariance = covariance + jnp.diag(_JITTER * jnp.diag(covariance) + 1e-250)
+    s = mean + jnp.linalg.cholesky(covariance) @ jax.random.normal(key_statistic, mean.shape)
+    noise = jnp.sqrt(noise_variance) * jax.random.normal(key_noise, mean.shape)
+    factor = jax.scipy.linalg.cho_factor(covariance + jnp.diag(noise_variance), lower=True)
+    return s + covariance @ jax.scipy.linalg.cho_solve(factor, y - s - noise)
+
+
+# ---- what is taken for the moments of the covariates, in the units of u --------------------------------------------
+
+Believe = Callable[[AbstractFamily, AbstractPrior, Float[Array, " k"], Numeric], AbstractPrior]
+
+
+def _unknown(family: AbstractFamily, covariates: AbstractPrior, y: Float[Array, " k"], n: Numeric) -> AbstractPrior:
+    """Those of a normal law, redrawn in each sweep."""
+    if not isinstance(covariates, NormalInverseWishart):
+        got = type(covariates).__name__
+        raise ValueError(f"covariates must have a NormalInverseWishart prior for gibbs_ss_update, got {got}.")
+    return covariates
+
+
+def _predicted(family: AbstractFamily, covariates: AbstractPrior, y: Float[Array, " k"], n: Numeric) -> AbstractPrior:
+    """Those of one record of the prior, or the known ones."""
+    if not isinstance(covariates, NormalInverseWishart):
+        return covariates
+    least = _LEAST_FREEDOM + len(covariates.mean) - 1
+    if isinstance(covariates.dof, int | float) and covariates.dof <= least:
+        raise ValueError(f"dof must be above {least} for gibbs_ss_prior to have fourth moments, got {covariates.dof}.")
+    return _regression_moment.predictive(covariates)
+
+
+def _released(family: AbstractFamily, covariates: AbstractPrior, y: Float[Array, " k"], n: Numeric) -> AbstractPrior:
+    """Those that were released with noise."""
+    if not isinstance(family, LinearRegressionFourth):
+        raise ValueError(f"family must be a LinearRegressionFourth for gibbs_ss_noisy, got {type(family).__name__}.")
+    return family.covariate_moments(y, n)
+
+
+# ---- chains --------------------------------------------------------------------------------------------------------
+
+
+@functools.partial(jax.jit, static_argnames=("believe", "num_draws", "num_warmup", "thin"))
+def chains(
+    keys: Key[Array, " c"],
+    believe: Believe,
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, "c k"],
+    n: Numeric,
+    *,
+    num_draws: int,
+    num_warmup: int = _WARMUP,
+    thin: int = 1,
+) -> Float[Array, "c num_draws m"]:
+    """Coefficients and variance in the units of x and y, of one chain for each key and y."""
+    regression = _regression(family)
+    own = len(regression.statistics)
+    # further statistics are read by `believe` alone
+    noise = jax.tree.map(lambda leaf: leaf[:own] if jnp.ndim(leaf) else leaf, mechanism)
+
+    def one(key, y):
+        parts = regression.scaled(prior).parts
+        covariates = believe(family, parts["covariates"], y, n)
+        believed = Independent(regression=parts["regression"], covariates=covariates)
+        return chain.run(
+            key,
+            lambda key: init(key, regression, believed, noise, y[:own], n),
+            lambda key, state: step(key, state, regression, believed, noise, y[:own], n)[0],
+            lambda state: regression.unscaled_theta(state.theta),
+            num_draws=num_draws,
+            num_warmup=num_warmup,
+            thin=thin,
+        )
+
+    return jax.vmap(one)(keys, y)
+
+
+def _regression(family: AbstractFamily) -> LinearRegression:
+    """The regression, without further statistics."""
+    regression = family.regression if isinstance(family, LinearRegressionFourth) else family
+    if not isinstance(regression, LinearRegression):
+        raise ValueError(f"family must be a LinearRegression for this sampler, got {type(family).__name__}.")
+    return regression
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One of the samplers, as a method of `infer`."""
+
+    believe: Believe
+    sentence: str
+
+    def batch(
+        self,
+        keys: Key[Array, " b"],
+        family: AbstractFamily,
+        prior: AbstractPrior,
+        mechanism: AbstractMechanism,
+        y: Float[Array, "b k"],
+        n: int,
+        *,
+        num_draws: int,
+    ) -> Float[Array, "b num_draws m"]:
+        """Draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
+        self._check(family, prior, y[0], n)
+        thin = max(1, _KEPT // num_draws)
+        return chains(keys, self.believe, family, prior, mechanism, y, float(n), num_draws=num_draws, thin=thin)
+
+    def draws(
+        self, key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+    ) -> Float[Array, "num_draws m"]:
+        """Draws of several chains, one after another."""
+        each = -(-num_draws // _CHAINS)
+        y = jnp.broadcast_to(jnp.asarray(release.values), (_CHAINS, len(release.values)))
+        keys = jax.random.split(key, _CHAINS)
+        found = self.batch(keys, release.family, prior, noise_of(release), y, release.n, num_draws=each)
+        return found.reshape(_CHAINS * each, -1)[:num_draws]
+
+    def explanation(self, release: Release) -> str | None:
+        """Never exact."""
+        sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
+        if isinstance(release.mechanism, Identity):
+            return sentence + " There is no noise."
+        return sentence + " Records outside the bounds are taken as if they had not been clamped."
+
+    def _check(self, family: AbstractFamily, prior: AbstractPrior, y: Float[Array, " k"], n: int) -> None:
+        """What is refused is refused before anything is traced."""
+        self.believe(family, _regression(family).completed(prior).parts["covariates"], y, float(n))
+
+
+UPDATE = Variant(_unknown, "with normal covariates, as in Gibbs-SS-Update of 2019")
+PRIOR = Variant(_predicted, "with the covariates' moments of the prior, as in Gibbs-SS-Prior of 2019")
+NOISY = Variant(_released, "with noisy moments of the covariates taken as the true ones, as in Gibbs-SS-Noisy of 2019")
