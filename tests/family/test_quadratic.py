@@ -1,0 +1,110 @@
+"""How far one record can move second moments: the formulas are never exceeded, and they are attained."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize
+
+from noiseaware import family
+
+DIMENSIONS = [1, 2, 3, 4]
+
+
+def member(d: int) -> family.AbstractQuadraticFamily:
+    return family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(-1, 1))
+
+
+def moved(model, u, w, power: int) -> float:
+    """‖t(u) − t(w)‖₁, or the square of the weighted ‖·‖₂."""
+    apart = np.array(model.monomials(list(u))) - np.array(model.monomials(list(w)))
+    return float(np.abs(apart).sum() if power == 1 else ((np.array(model.weights) * apart) ** 2).sum())
+
+
+def greatest(model, power: int, seed: int) -> float:
+    """The most that a numerical search finds, from 30 starts."""
+    d, rng = model.dimension, np.random.default_rng(seed)
+    found = [
+        -optimize.minimize(
+            lambda v: -moved(model, v[:d], v[d:], power), rng.uniform(-1, 1, 2 * d), bounds=[(-1, 1)] * (2 * d)
+        ).fun
+        for _ in range(30)
+    ]
+    return max(found)
+
+
+@pytest.mark.parametrize("d", DIMENSIONS)
+def test_the_sensitivity_is_attained_and_not_exceeded(d, seed):
+    model = member(d)
+    for power, stated in ((1, model.sensitivity()), (2, model.sensitivity_squared())):
+        found = greatest(model, power, seed)
+        assert 0.99 * stated <= found <= stated * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("d", DIMENSIONS)
+def test_a_record_alone_moves_them_most_at_a_corner(d):
+    model = member(d)
+    corners = list(itertools.product([-1.0, 1.0], repeat=d))
+    zero = [0.0] * d
+    assert model.sensitivity("add_remove") == max(moved(model, u, zero, 1) for u in corners)
+    squares = max(moved(model, u, zero, 2) for u in corners)
+    assert model.sensitivity_squared("add_remove") == pytest.approx(squares, rel=1e-12)
+    inside = np.random.default_rng(d).uniform(-1, 1, (2000, d))
+    assert max(moved(model, u, zero, 1) for u in inside) <= model.sensitivity("add_remove")
+
+
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("d", [*DIMENSIONS, 7, 12])
+def test_in_steps_of_a_grid_it_is_whole_and_exact(d, neighbours):
+    h = 2**15
+    exact = Fraction(d * (d + 2) ** 2, 2 * (d + 1)) if neighbours == "replace" else Fraction(d * (d + 3), 2)
+    steps = member(d).sensitivity(neighbours, bounds=(-h, h))
+    assert type(steps) is int
+    assert steps == math.ceil(exact * h**2)
+    squared = member(d).sensitivity_squared(neighbours, bounds=(-h, h))
+    assert type(squared) is int
+    assert squared == (2 if neighbours == "replace" else 1) * d * (d + 1) * h**4
+
+
+def test_one_column_is_the_normal_of_unknown_variance():
+    normal, h = family.Normal("x", bounds=(-3, 5)), 2**7
+    for neighbours in ("replace", "add_remove"):
+        for steps in (None, (-h, h)):
+            assert normal.sensitivity(neighbours, bounds=steps) == member(1).sensitivity(neighbours, bounds=steps)
+            squares = (m.sensitivity_squared(neighbours, bounds=steps) for m in (normal, member(1)))
+            assert len(set(squares)) == 1
+    assert (normal.degrees, normal.entries) == (member(1).degrees, member(1).entries)
+    assert normal.monomials([3]) == member(1).monomials([3]) == (3, 9)
+    assert (normal.centre.tolist(), normal.half.tolist(), normal.intervals) == ([1.0], [4.0], ((-3.0, 5.0),))
+    assert normal.statistic(3.0) == (0.5, 0.25)
+
+
+@given(data=st.data(), d=st.integers(1, 4), k=st.integers(0, 15))
+def test_no_neighbour_moves_whole_moments_further(data, d, k):
+    """Adversarial records on the grid itself, corners and halves often among them."""
+    h, model = 2**k, member(d)
+    number = st.one_of(st.sampled_from([-h, -(h // 2), 0, h // 2, h]), st.integers(-h, h))
+    here, there = (data.draw(st.lists(number, min_size=d, max_size=d)) for _ in range(2))
+    rows = [
+        [t * h if degree == 1 else t for t, degree in zip(model.monomials(u), model.degrees, strict=True)]
+        for u in (here, there)
+    ]
+    apart = [a - b for a, b in zip(*rows, strict=True)]
+    assert sum(map(abs, apart)) <= model.sensitivity("replace", bounds=(-h, h))
+    weighted = sum(m * a * a for m, a in zip(model.entries, apart, strict=True))
+    assert weighted <= model.sensitivity_squared("replace", bounds=(-h, h))
+    assert sum(map(abs, rows[0])) <= model.sensitivity("add_remove", bounds=(-h, h))
+    assert sum(m * a * a for m, a in zip(model.entries, rows[0], strict=True)) <= model.sensitivity_squared(
+        "add_remove", bounds=(-h, h)
+    )
+
+
+def test_without_bounds_there_is_no_sensitivity():
+    for model in (family.MultivariateNormal(["a", "b"]), family.LinearRegression("a", "b"), family.Normal("a")):
+        for ask in (model.sensitivity, model.sensitivity_squared):
+            with pytest.raises(ValueError, match="bounds must be given"):
+                ask()
