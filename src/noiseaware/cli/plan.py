@@ -102,6 +102,9 @@ def family(given: dict[str, Any]) -> "AbstractFamily":
     for need in _COLUMNS:
         if need in known and not given.get(need):
             raise ValueError(f"{need} must name a column of the table for a {name} release, got nothing.")
+    for single in ("column", "y"):
+        if not isinstance(given.get(single, ""), str):
+            raise ValueError(f"{single} must be the name of a column, got {given[single]!r}.")
     for several in ("columns", "x"):
         if not isinstance(given.get(several, ""), str | list):
             raise ValueError(f"{several} must be a list of columns, got {given[several]!r}.")
