@@ -159,3 +159,16 @@ def test_errors_hold_nothing_of_the_records():
         Table(frame).sums(family.MultivariateNormal(["a", "b"], bounds=(0, 9)), 6)
     assert "s3cr3t" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_records_between_two_steps_go_the_same_way_everywhere(tmp_path):
+    """Where the last bit decides: dividing by `half` and multiplying by its inverse part ways for some of these."""
+    (low, high), k = BOUNDS["a"], 15
+    centre, half = (low + high) / 2, 0.5 * (high - low)
+    columns = {"a": [centre + (m + 0.5) * half / 2**k for m in range(-(2**k), 2**k)]}
+    expected = oracle(columns, k)
+    whole = [math.floor((x - centre) / half * 2**k + 0.5) for x in columns["a"]]
+    assert sum(whole) * 2**k != expected[0], "the test would have no power"
+    model = family.Normal("a", bounds=BOUNDS["a"])
+    for engine in ENGINES:
+        assert Table(source(engine, columns, tmp_path)).sums(model, 2 * k)[0] == expected, engine
