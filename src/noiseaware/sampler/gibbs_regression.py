@@ -160,7 +160,7 @@ def chains(
             key,
             lambda key: init(key, regression, believed, noise, y[:own], n),
             lambda key, state: step(key, state, regression, believed, noise, y[:own], n)[0],
-            lambda state: regression.unscaled_theta(state.theta),
+            lambda state: regression.unscaled_theta(state.theta[: regression.dimension + 1]),
             num_draws=num_draws,
             num_warmup=num_warmup,
             thin=thin,
