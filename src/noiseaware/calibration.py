@@ -3,8 +3,8 @@
     θ* ~ prior,  x ~ p(x | θ*),  y = Σ t(x) + noise,  θ₁ … θ_L ~ method(y):  the rank of θ* among θ₁ … θ_L is uniform
 
 and so is the rank of any function of (θ, y). Two of them are ranked beside θ, because a method that ignores the data
-passes on θ alone (Modrák et al. 2023): the log likelihood log p(y | θ) where it is known exactly, and the size of the
-residual ‖y − n E t(θ)‖₁ always. A rank is turned into (rank + U)/(L + 1), exactly uniform on (0, 1) for a right
+passes on θ alone (Modrák et al. 2023): the log likelihood log p(y | θ) where it is known exactly, and always the size
+of the residual, ‖y − n E t(θ)‖₁ in most families. A rank is turned into (rank + U)/(L + 1), exactly uniform on (0, 1) for a right
 posterior, and KS is the largest distance of their empirical CDF from the diagonal.
 """
 
@@ -23,7 +23,7 @@ from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number
 from noiseaware.sampler import exact
-from noiseaware.trial import Evaluated, Trials, check, chunks, draws, evaluated, fixed, named, noise, simulate
+from noiseaware.trial import Evaluated, Trials, checked, chunks, draws, evaluated, fixed, named, noise, simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +105,7 @@ def calibrate(
     (one-posterior sampling, for successes) or cheating (the naive one, given the unaltered records' noisy sum).
     With `theta`, all tables come from that parameter, and only the coverage of the result is meaningful.
     """
-    check(family, prior, n=n, num_trials=num_trials)
+    prior = checked(family, prior, n=n, num_trials=num_trials)
     drawn_by = evaluated(method, family)
     mechanism = noise(family, epsilon=epsilon, rho=rho, mechanism=mechanism)
     with jax.enable_x64(True):
@@ -130,7 +130,10 @@ def _ranks(
     key_truth, key_draws, key_ties = jax.random.split(key, 3)
     trials = simulate(key_truth, family, prior, mechanism, n, size, theta=theta)
     drawn = draws(key_draws, method, family, prior, mechanism, trials, n, num_draws=_DRAWS)
-    both = jnp.concatenate([trials.theta[:, None], drawn], axis=1)
+    truth = trials.theta[:, None]
+    if drawn.ndim == 3:  # what nobody asks for is at the end of θ, and not every method draws it
+        truth = truth[..., : drawn.shape[2]]
+    both = jnp.concatenate([truth, drawn], axis=1)
     quantities = named(family, np.asarray(both))
     if theta is None:
         quantities |= _data_dependent(family, prior, mechanism, trials, n, both)
@@ -156,9 +159,7 @@ def _data_dependent(
 
 @jax.jit
 def _residual(family: AbstractFamily, y: Float[Array, "b k"], n: float, theta: Array) -> Float[Array, "b m"]:
-    """‖y − n E t(θ)‖₁."""
-    means = jax.vmap(jax.vmap(family.mean))(theta)
-    return jnp.abs(y[:, None] - n * means).sum(-1)
+    return jax.vmap(lambda y, theta: jax.vmap(lambda t: family.residual(t, y, n))(theta))(y, theta)
 
 
 def _rank(name: str, values: np.ndarray, ties: np.ndarray) -> np.ndarray:

@@ -1,11 +1,13 @@
 """What is known of one number: an estimate from draws, or from a conjugate distribution in closed form.
 
-A Dirichlet vector is looked at one entry at a time, θ_j ~ Beta(α_j, Σα − α_j), and so are a mean and a variance.
+A Dirichlet vector is looked at one entry at a time, θ_j ~ Beta(α_j, Σα − α_j), and so are means, variances and
+coefficients.
 """
 
 import math
 from dataclasses import dataclass
 
+import jax
 import numpy as np
 
 from noiseaware.prior import (
@@ -14,13 +16,16 @@ from noiseaware.prior import (
     Beta,
     Dirichlet,
     Gamma,
+    Independent,
     InverseGamma,
     Normal,
     NormalInverseGamma,
+    NormalInverseWishart,
     StudentT,
 )
 
 PROBABILITY = 0.95
+_DRAWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,48 @@ def split(distribution: AbstractPrior) -> list[AbstractScalarPrior]:
         case Normal():
             return [Normal(float(distribution.mean), float(distribution.variance))]
         case NormalInverseGamma():
-            return list(NormalInverseGamma(*(float(v) for v in vars(distribution).values())).marginals())
+            return list(distribution.marginals())
+        case NormalInverseWishart():
+            return _of_wishart(distribution)
+        case Independent() if "regression" in distribution.parts:
+            return split(distribution.parts["regression"])
     raise TypeError(f"distribution must be one of noiseaware.prior, got {type(distribution).__name__}.")
+
+
+class Drawn(AbstractScalarPrior):
+    """A distribution that is known by draws alone."""
+
+    draws: np.ndarray
+
+    def sample(self, key, shape: tuple[int, ...] = ()):
+        return jax.random.choice(key, self.draws, shape)
+
+    def log_density(self, theta):
+        from scipy.stats import gaussian_kde
+
+        return np.log(np.maximum(gaussian_kde(self.draws)(np.asarray(theta)), np.finfo(float).tiny))
+
+    def log_normalizer(self):
+        return jax.numpy.zeros(())
+
+    def from_real(self, v):
+        return v
+
+    def to_real(self, theta):
+        return theta
+
+    def log_density_real(self, v):
+        return self.log_density(v)
+
+
+def _of_wishart(distribution: NormalInverseWishart) -> list[AbstractScalarPrior]:
+    """Means and variances in closed form; a covariance, which has none, by its draws."""
+    d = len(distribution.mean)
+    known = distribution.marginals()
+    with jax.enable_x64(True):
+        drawn = np.asarray(distribution.sample(jax.random.key(0), (_DRAWS,)))[:, d:].reshape(-1, d, d)
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    return [*known[:d], *(known[d + i] if i == j else Drawn(drawn[:, i, j]) for i, j in pairs)]
 
 
 def quantile(marginal: AbstractScalarPrior, q: float) -> float:
@@ -81,6 +126,8 @@ def quantile(marginal: AbstractScalarPrior, q: float) -> float:
             return float(scale / gammainccinv(shape, q))
         case StudentT(dof=dof, location=location, scale=scale):
             return float(location + scale * stdtrit(dof, q))
+        case Drawn(draws=draws):
+            return float(np.quantile(draws, q))
     raise TypeError(f"marginal must be one of noiseaware.prior on one number, got {type(marginal).__name__}.")
 
 
@@ -98,6 +145,8 @@ def _moments(marginal: AbstractScalarPrior) -> tuple[float, float]:
             return mean, mean / math.sqrt(float(shape) - 2) if shape > 2 else math.nan
         case StudentT(dof=dof, location=location, scale=scale):
             return float(location), float(scale) * math.sqrt(float(dof / (dof - 2))) if dof > 2 else math.nan
+        case Drawn(draws=draws):
+            return float(draws.mean()), float(draws.std(ddof=1))
     raise TypeError(f"marginal must be one of noiseaware.prior on one number, got {type(marginal).__name__}.")
 
 

@@ -109,10 +109,7 @@ def _formula(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> n
 
 
 def _to_real(marginal: AbstractScalarPrior, x: np.ndarray) -> np.ndarray:
-    tiny = np.finfo(float).tiny
-    if isinstance(marginal, Beta):
-        return np.log(np.maximum(x, tiny)) - np.log(np.maximum(1 - x, np.finfo(float).epsneg))
-    return np.log(np.maximum(x, tiny)) if isinstance(marginal, Gamma | InverseGamma) else x
+    return np.asarray(marginal.to_real(jax.numpy.asarray(x)))
 
 
 def _slope(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.ndarray:

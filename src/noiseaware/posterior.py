@@ -20,10 +20,11 @@ import numpy as np
 
 from noiseaware.artifact import Release, check_free
 from noiseaware.baseline import naive
-from noiseaware.family import AbstractFamily, Categorical
+from noiseaware.family import AbstractFamily
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
-from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import exact, gibbs
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior
+from noiseaware.sampler import exact, gibbs, hmc
+from noiseaware.sampler.chain import LARGEST_RHAT, LEAST_ESS
 from noiseaware.words import prior_words
 
 if TYPE_CHECKING:
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from noiseaware.prediction import Prediction
+
 Truth = float | Mapping[str, object]
 MOST_DRAWS = 10_000_000
-LARGEST_RHAT = 1.01
-LEAST_ESS = 400  # with R-hat, the bars of Vehtari et al. 2021
 _CHAINS = 4
 
 
@@ -45,13 +46,15 @@ class Method:
     draws: Callable[..., jax.Array]
     batch: Callable[..., jax.Array]
     explanation: Callable[[Release], str | None]
+    serves: Callable[[AbstractFamily], bool] = lambda family: True
     is_chain: bool = False
     """Whether draws depend on those before them, and may not have forgotten where they started."""
 
 
 METHODS = {
-    "exact": Method(exact.draws, exact.batch, exact.explanation),
-    "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, is_chain=True),
+    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves),
+    "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True),
+    "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
     "naive": Method(naive.draws, naive.batch, naive.explanation),
 }
 
@@ -66,7 +69,7 @@ def infer(
 ) -> "Posterior":
     """Draws from p(θ | release)."""
     name = checked_method(method, release.family)
-    check_prior(release.family, prior)
+    prior = checked_prior(release.family, prior)
     _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
     seed = secrets.randbits(32) if seed is None else seed
     _check_whole("seed", seed, 0, 2**63 - 1)
@@ -116,14 +119,22 @@ class Posterior:
         return f"Posterior({', '.join(self.draws)}: {self.num_draws} draws, method {self.method!r}, {kind})"
 
     def marginals(self) -> dict[str, np.ndarray]:
-        """The draws of each number by itself: theta, or theta[level] for a vector."""
-        names = [f"theta[{level}]" for level in _levels(self.release)] or list(self.draws)
-        columns = [column for values in self.draws.values() for column in _columns(values)]
-        return dict(zip(names, columns, strict=True))
+        """The draws of each number by itself: theta, or theta[level] for a vector; of a symmetric matrix, one half."""
+        return {
+            name: values[(slice(None), *place)]
+            for parameter, values in self.draws.items()
+            for name, place in _entries(self.release.family, parameter)
+        }
 
     def estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
         """Mean, sd and interval of each number."""
         return [of_draws(name, draws, probability) for name, draws in self.marginals().items()]
+
+    def predict(self, x: object, *, seed: int | None = None) -> "Prediction":
+        """What y will be of new records with covariates x, for a regression: a table of columns, or rows of numbers."""
+        from noiseaware.prediction import predict
+
+        return predict(self, x, self.seed if seed is None else seed)
 
     def naive_marginals(self) -> list[AbstractScalarPrior]:
         return split(self.naive)
@@ -191,11 +202,14 @@ class Posterior:
         given = truth if isinstance(truth, Mapping) else {next(iter(self.draws)): truth}
         if surplus := sorted(set(given) - set(self.draws)):
             raise ValueError(f"truth must name parameters among {sorted(self.draws)}, got {surplus[0]!r}.")
-        flat = [float(v) for parameter in self.draws for v in np.atleast_1d(np.asarray(given[parameter], dtype=float))]
-        names = list(self.marginals())
-        if len(flat) != len(names) or not np.isfinite(flat).all():
-            raise ValueError(f"truth must be {len(names)} finite numbers, got {truth}.")
-        return dict(zip(names, flat, strict=True))
+        found = {}
+        for parameter, values in given.items():
+            wanted, truths = self.draws[parameter].shape[1:], np.asarray(values, dtype=float)
+            if truths.shape != wanted or not np.isfinite(truths).all():
+                size = " × ".join(map(str, wanted)) or "one"
+                raise ValueError(f"truth of {parameter} must be {size} finite numbers, got {values}.")
+            found |= {name: float(truths[place]) for name, place in _entries(self.release.family, parameter)}
+        return found
 
     def _attributes(self) -> dict[str, str | int]:
         from noiseaware import __version__
@@ -215,11 +229,16 @@ class Posterior:
         import xarray as xr
 
         chains = next(c for c in (_CHAINS, 3, 2, 1) if self.num_draws % c == 0)
-        entries = ("level",) if _levels(self.release) else ()
-        shaped = {k: (("chain", "draw", *entries), v.reshape(chains, -1, *v.shape[1:])) for k, v in self.draws.items()}
+        axes = self.release.family.axes
+        shaped = {
+            parameter: (
+                ("chain", "draw", *(axis for axis, _ in axes.get(parameter, ()))),
+                values.reshape(chains, -1, *values.shape[1:]),
+            )
+            for parameter, values in self.draws.items()
+        }
         coords: dict = {"chain": np.arange(chains), "draw": np.arange(self.num_draws // chains)}
-        if entries:
-            coords["level"] = np.array(_levels(self.release))
+        coords |= {axis: np.array(labels) for pairs in axes.values() for axis, labels in pairs}
         return xr.Dataset(shaped, coords, attrs=self._attributes())
 
     def _observed(self) -> "xr.Dataset":
@@ -229,8 +248,13 @@ class Posterior:
         return xr.Dataset({"y": (("statistic",), self.release.values)}, {"statistic": names})
 
 
-def _levels(release: Release) -> tuple:
-    return release.family.levels if isinstance(release.family, Categorical) else ()
+def _entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[int, ...]]]:
+    """The name and the place of each number of a parameter."""
+    labels = [labels for _, labels in family.axes.get(parameter, ())]
+    if not labels:
+        return [(parameter, ())]
+    places = [p for p in np.ndindex(*map(len, labels)) if len(p) == 1 or p[0] <= p[1]]
+    return [(f"{parameter}[{', '.join(str(a[i]) for a, i in zip(labels, p, strict=True))}]", p) for p in places]
 
 
 def _columns(values: np.ndarray) -> list[np.ndarray]:
@@ -266,25 +290,21 @@ def _doubt(draws: dict[str, np.ndarray]) -> str | None:
 
 
 def checked_method(method: str, family: AbstractFamily) -> str:
-    """The name of a method; auto is the exact one where there is one for the family."""
+    """The name of a method; auto is the exact one where there is one for the family, else HMC, else Gibbs."""
+    fit = [name for name, known in METHODS.items() if known.serves(family)]
     if method == "auto":
-        return "exact" if exact.serves(family) else "gibbs"
+        return fit[0]
     if method not in METHODS:
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")
-    if method == "exact" and not exact.serves(family):
-        raise ValueError(f"method must be another than exact for a {family.name} family of this kind, got {method!r}.")
+    if method not in fit:
+        raise ValueError(f"method must be one of {', '.join(fit)} for this {family.name} family, got {method!r}.")
     return method
 
 
-def check_prior(family: AbstractFamily, prior: AbstractPrior) -> None:
-    """Refuse a prior that is not the family's conjugate one."""
-    wanted = family.conjugate
-    if not isinstance(prior, wanted):
-        got = type(prior).__name__
-        raise ValueError(f"prior must be a {wanted.__name__} for the {family.name} family, got {got}.")
-    levels = len(family.statistics)
-    if isinstance(prior, Dirichlet) and len(prior.concentration) != levels:
-        raise ValueError(f"prior must have {levels} concentrations, one a level, got {len(prior.concentration)}.")
+def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior:
+    """The prior, with what it leaves unsaid; refused if it does not fit the family."""
+    family.check_prior(prior)
+    return family.completed(prior)
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:

@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
-from noiseaware.family import AbstractFamily
+from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from noiseaware.posterior import METHODS, check_prior, checked_method
+from noiseaware.posterior import METHODS, checked_method, checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.privacy import Number, Pure, promised
 
@@ -137,15 +137,18 @@ def noise(
         scale = float(family.sensitivity() / promise.epsilon)
         return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
     stddev = math.sqrt(family.sensitivity_squared() / (2 * promise.rho))
+    if isinstance(family, AbstractQuadraticFamily):
+        return Gaussian(stddev / np.array(family.weights))
     return DiscreteGaussian(stddev) if family.is_integer else Gaussian(stddev)
 
 
-def check(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> None:
-    """Refuse a setting that cannot be simulated."""
-    check_prior(family, prior)
+def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> AbstractPrior:
+    """The prior in full; a setting that cannot be simulated is refused."""
+    prior = checked_prior(family, prior)
     for name, value in (("n", n), ("num_trials", num_trials)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value}.")
+    return prior
 
 
 def fixed(family: AbstractFamily, prior: AbstractPrior, theta: object) -> Float[Array, "..."]:

@@ -21,7 +21,7 @@ from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number
-from noiseaware.trial import EVALUATED, Evaluated, check, chunks, draws, evaluated, named, noise, simulate
+from noiseaware.trial import EVALUATED, Evaluated, checked, chunks, draws, evaluated, named, noise, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,7 +62,7 @@ def utility(
     seed: int | None = None,
 ) -> Utility:
     """Distances over simulated tables of n records; settings and methods are those of `calibrate`."""
-    check(family, prior, n=n, num_trials=num_trials)
+    prior = checked(family, prior, n=n, num_trials=num_trials)
     if num_draws < 2:
         raise ValueError(f"num_draws must be at least 2, got {num_draws}.")
     drawn_by = evaluated(method, family)

@@ -11,7 +11,7 @@ the last being the marginal law of the statistic s = Σ t(x_i) of n records unde
 import abc
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -88,9 +88,30 @@ class AbstractFamily(eqx.Module):
             return {self.parameters[0]: theta}
         return {name: theta[..., j] for j, name in enumerate(self.parameters)}
 
+    @property
+    def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
+        """For each parameter that is not one number: the name of each axis and the labels along it."""
+        return {}
+
+    def check_prior(self, prior: AbstractPrior) -> None:
+        """Refuse a prior that does not fit."""
+        check_conjugate(self, prior)
+
+    def completed(self, prior: AbstractPrior) -> AbstractPrior:
+        """The prior with what it leaves unsaid, where a family has parameters besides those that are asked for."""
+        return prior
+
+    def as_quadratic(self, prior: Any) -> tuple[Any, Any] | None:
+        """The same model as one of second moments that nothing alters (AbstractQuadraticFamily), where it is one."""
+        return None
+
     def mean(self, theta: Float[Array, "*batch"]) -> Float[Array, " k"]:
         """E t(x) = ∇A(η)."""
         return jax.grad(self.log_partition)(self.natural(theta))
+
+    def residual(self, theta: Float[Array, "*batch"], y: Float[Array, " k"], n: Numeric) -> Float[Array, ""]:
+        """How far a release y is from what θ would have it be: ‖y − n E t(θ)‖₁, for calibration."""
+        return jax.numpy.abs(y - n * self.mean(theta)).sum()
 
     def covariance(self, theta: Float[Array, "*batch"]) -> Float[Array, "k k"]:
         """Cov t(x) = ∇²A(η)."""
@@ -193,6 +214,13 @@ class AbstractUnboundedFamily(AbstractScalarFamily, AbstractTruncatedFamily):
     @abc.abstractmethod
     def head(self) -> float:
         """The exponent h of a density that goes as x^{h−1} at the lower end of its support; 1 where it is bounded."""
+
+
+def check_conjugate(family: AbstractFamily, prior: AbstractPrior) -> None:
+    """Refuse a prior that is not of the conjugate kind."""
+    if not isinstance(prior, family.conjugate):
+        got = type(prior).__name__
+        raise ValueError(f"prior must be a {family.conjugate.__name__} for the {family.name} family, got {got}.")
 
 
 def summed_ranges(family: AbstractNumberFamily, neighbours: Neighbours, ranges: Sequence[tuple]) -> float:

@@ -12,10 +12,10 @@ so that the coordinates ū and the Cholesky factor of C/n, its diagonal in logs,
 import abc
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 from fractions import Fraction
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Num
@@ -84,7 +84,7 @@ class AbstractQuadraticFamily(AbstractFamily):
         """Of the statistics times `weights`, √2 where i < j. Replacing: 2d(d + 1). Adding or removing: d(d + 1).
 
         Their squared distance is ‖u − w‖² + ‖uuᵀ − wwᵀ‖² = q + r − 2c + q² + r² − 2c² with q = ‖u‖², r = ‖w‖² and
-        c = uᵀw. Where q or r is at most ½ it is at most d² + d + 1.25, since −2c − 2c² ≤ ½; this is less than 2d(d + 1).
+        c = uᵀw. Where q or r is at most ½ it is at most d² + d + 1.25, since −2c − 2c² ≤ ½: less than 2d(d + 1).
         Elsewhere its second derivative in u_j, 2 + 4q + 8u_j² − 4w_j², is positive, and so is that in w_j: it is
         greatest at corners, where q = r = d and c is whole, and −2c(c + 1) is at most 0.
         """
@@ -123,6 +123,19 @@ class AbstractQuadraticFamily(AbstractFamily):
     @abc.abstractmethod
     def update_scaled(self, prior, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> AbstractPrior:
         """The posterior of the parameters of u, given the mean and the scatter of n records."""
+
+    @abc.abstractmethod
+    def log_evidence(
+        self, prior, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+    ) -> Float[Array, ""]:
+        """log p(s)/h_n(s) with the parameters of u integrated out, up to a constant."""
+
+    @abc.abstractmethod
+    def expected(self, prior, n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+        """The mean and the scatter of n typical records of the prior of the parameters of u."""
+
+    def as_quadratic(self, prior: Any) -> tuple[Any, Any]:
+        return self, self.completed(prior)
 
     def update(self, prior, s: Num[Array, " k"], n: Numeric) -> AbstractPrior:
         return self.unscaled(self.update_scaled(self.scaled(prior), *self.split(s, n), n))

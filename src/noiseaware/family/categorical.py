@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
-from noiseaware.family._family import AbstractFamily
-from noiseaware.prior import Dirichlet, Numeric
+from noiseaware.family._family import AbstractFamily, check_conjugate
+from noiseaware.prior import AbstractPrior, Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
 
@@ -48,6 +48,10 @@ class Categorical(AbstractFamily):
     def statistics(self) -> tuple[str, ...]:
         return tuple(f"count[{level}]" for level in self.levels)
 
+    @property
+    def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
+        return {"theta": (("level", self.levels),)}
+
     def statistic(self, x) -> tuple:
         """Indicators of x, which holds the position of each record's level."""
         return tuple(x == position for position in range(len(self.levels)))
@@ -70,6 +74,12 @@ class Categorical(AbstractFamily):
 
     def alter(self, x: Num[Array, "..."]) -> tuple[Bool[Array, "..."], ...]:
         return self.statistic(x)
+
+    def check_prior(self, prior: AbstractPrior) -> None:
+        check_conjugate(self, prior)
+        if len(prior.concentration) != len(self.levels):  # type: ignore[attr-defined]
+            got = len(prior.concentration)  # type: ignore[attr-defined]
+            raise ValueError(f"prior must have {len(self.levels)} concentrations, one a level, got {got}.")
 
     def update(self, prior: Dirichlet, s: Num[Array, "*batch k"], n: Numeric) -> Dirichlet:
         return Dirichlet(jnp.asarray(prior.concentration) + s)

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
-from noiseaware.family._family import Bounds
+from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
-from noiseaware.family.multivariate_normal import MultivariateNormal, moment_names, update_normal
+from noiseaware.family.multivariate_normal import MultivariateNormal, log_evidence, moment_names, update_normal
 from noiseaware.prior import (
     AbstractPrior,
     CovariateMoments,
@@ -66,6 +66,10 @@ class LinearRegression(AbstractQuadraticFamily):
     def statistics(self) -> tuple[str, ...]:
         return moment_names(self.columns)
 
+    @property
+    def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
+        return {"coefficients": (("coefficient", (*self.x, "intercept")),)}
+
     def named(self, theta):
         """θ may go on with the mean and covariance of x, which are nobody's question."""
         q = self.dimension
@@ -94,15 +98,43 @@ class LinearRegression(AbstractQuadraticFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, " m"], n: int) -> Num[Array, "d n"]:
         return self._joint.sample(key, self._joint_theta(theta), n)
 
+    def residual(self, theta: Float[Array, " m"], y: Float[Array, " k"], n: Numeric) -> Float[Array, ""]:
+        """‖Σzy − Sθ‖₁ + |residual sum of squares − nσ²| in the units of u, from θ and the release alone."""
+        q = self.dimension
+        mean, scatter = self.split(y, n)
+        whole = self._sums(mean, scatter, n)
+        inner = self._forward @ theta[:q] - self._shift
+        away = whole[:q, q] - whole[:q, :q] @ inner
+        squares = whole[q, q] - inner @ (whole[:q, q] + away)
+        return jnp.abs(away).sum() + jnp.abs(squares - n * theta[q] / self.half[-1] ** 2)
+
     # ---- priors --------------------------------------------------------------------------------------------
+
+    def check_prior(self, prior: AbstractPrior) -> None:
+        parts = prior.parts if isinstance(prior, Independent) else {"regression": prior}
+        if not {"regression"} <= set(parts) <= {"regression", "covariates"}:
+            raise ValueError(f"prior must have the parts regression and covariates, got {', '.join(parts)}.")
+        check_conjugate(self, parts["regression"])
+        sizes = {"regression": (self.dimension, "coefficient"), "covariates": (len(self.x), "covariate")}
+        for name, part in parts.items():
+            size, what = sizes[name]
+            if isinstance(part, CovariateMoments):
+                size, what = size * (size + 3) // 2, "moment up to the second"
+            elif not isinstance(part, NormalInverseGamma if name == "regression" else NormalInverseWishart):
+                got = type(part).__name__
+                raise ValueError(f"{name} must be a NormalInverseWishart or CovariateMoments, got {got}.")
+            if np.ndim(part.mean) != 1 or len(part.mean) != size:  # type: ignore[arg-type]
+                got = np.shape(part.mean)[0] if np.ndim(part.mean) else "one number"
+                raise ValueError(f"{name} prior must have a mean of {size} entries, one a {what}, got {got}.")
 
     def completed(self, prior: AbstractPrior) -> Independent:
         """The prior with what is believed of the covariates, in the units of x."""
-        if isinstance(prior, Independent):
+        if isinstance(prior, Independent) and "covariates" in prior.parts:
             return prior
+        regression = prior.parts["regression"] if isinstance(prior, Independent) else prior
         p, half, centre = len(self.x), self.half[:-1], self.centre[:-1]
         scale = np.diag((_SPREAD * half) ** 2 * (_DOF - 1))
-        return Independent(regression=prior, covariates=NormalInverseWishart(centre, 1.0, scale, float(p + _DOF)))
+        return Independent(regression=regression, covariates=NormalInverseWishart(centre, 1.0, scale, float(p + _DOF)))
 
     def scaled(self, prior: AbstractPrior) -> Independent:
         """In the units of u: θ_u = Aθ + a, with A = diag(half_x, 1)/half_y and the centres moved to the intercept."""
@@ -155,25 +187,61 @@ class LinearRegression(AbstractQuadraticFamily):
             covariates = update_normal(covariates, mean[:p], scatter[:p, :p], n)
         return Independent(regression=posterior, covariates=covariates)
 
+    def log_evidence(
+        self, prior: Independent, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+    ) -> Float[Array, ""]:
+        """log Z of the regression's posterior, −½ log |precision| − shape · log scale, and that of the covariates'."""
+        p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
+        pivots = jnp.log(jnp.diag(jnp.linalg.cholesky(self._normal_equations(regression, mean, scatter, n))))
+        own = -pivots[:-1].sum() - (2 * regression.shape + n) * pivots[-1]
+        if isinstance(covariates, NormalInverseWishart):
+            return own + log_evidence(covariates, mean[:p], scatter[:p, :p], n)
+        # S is normal, and the rest has the density |S|^−½ · residual^{(n−q)/2 − 1} given S; h_n(s) is taken back
+        inner = scatter[:p, :p]
+        back = (n - self.dimension - 1) * jnp.log(jnp.diag(jnp.linalg.cholesky(inner))).sum()
+        sums = jnp.concatenate([n * mean[:p], (inner + n * jnp.outer(mean[:p], mean[:p]))[np.triu_indices(p)]])
+        root = jnp.linalg.cholesky(n * jnp.asarray(covariates.covariance))
+        away = jax.scipy.linalg.solve_triangular(root, sums - n * jnp.asarray(covariates.mean), lower=True)
+        return own - back - 0.5 * (away**2).sum()
+
+    def expected(self, prior: Independent, n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+        p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
+        if isinstance(covariates, NormalInverseWishart):
+            mean, spread = jnp.asarray(covariates.mean), jnp.asarray(covariates.scale) / covariates.dof
+        else:
+            mean = jnp.asarray(covariates.mean)[:p]
+            upper = jnp.zeros((p, p)).at[np.triu_indices(p)].set(covariates.mean[p:])
+            spread = upper + jnp.triu(upper, 1).T - jnp.outer(mean, mean)
+        centre, variance = jnp.asarray(regression.mean), jnp.asarray(regression.scale / regression.shape)
+        theta = jnp.concatenate([centre, variance[None], mean, spread.ravel()])
+        joint = self._joint_theta(theta)
+        d = self.dimension
+        return joint[:d], n * joint[d:].reshape(d, d)
+
     def _normal_equations(self, prior: NormalInverseGamma, mean, scatter, n: Numeric) -> Float[Array, "q+1 q+1"]:
-        """Σ(z, y)(z, y)ᵀ of z = (u, 1), with the prior as if it were records too."""
+        """Σ(z, y)(z, y)ᵀ with the prior as if it were records too."""
+        precision, centre = jnp.asarray(prior.precision), jnp.asarray(prior.mean)
+        cross = precision @ centre
+        corner = 2 * prior.scale + centre @ cross
+        own = jnp.block([[precision, cross[:, None]], [cross[None], jnp.reshape(corner, (1, 1))]])
+        return self._sums(mean, scatter, n) + own
+
+    def _sums(self, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> Float[Array, "q+1 q+1"]:
+        """Σ(z, y)(z, y)ᵀ of z = (u, 1)."""
         place = np.append(np.arange(self.dimension - 1), self.dimension)  # the constant stands before y
         sums = n * jnp.outer(mean, mean) + scatter
         whole = jnp.zeros((self.dimension + 1,) * 2).at[np.ix_(place, place)].set(sums)
         edge = jnp.zeros(self.dimension + 1).at[place].set(n * mean).at[self.dimension - 1].set(n)
-        whole = whole.at[self.dimension - 1].set(edge).at[:, self.dimension - 1].set(edge)
-        precision, centre = jnp.asarray(prior.precision), jnp.asarray(prior.mean)
-        cross = precision @ centre
-        corner = 2 * prior.scale + centre @ cross
-        return whole + jnp.block([[precision, cross[:, None]], [cross[None], jnp.reshape(corner, (1, 1))]])
+        return whole.at[self.dimension - 1].set(edge).at[:, self.dimension - 1].set(edge)
 
 
-def _scaled_covariates(covariates: AbstractPrior, family: LinearRegression) -> AbstractPrior:
+def _scaled_covariates(covariates: NormalInverseWishart | CovariateMoments, family: LinearRegression) -> AbstractPrior:
     """What is believed of x, in the units of u."""
     centre, half = family.centre[:-1], family.half[:-1]
     if isinstance(covariates, NormalInverseWishart):
         scale = jnp.asarray(covariates.scale) / np.outer(half, half)
-        return NormalInverseWishart((jnp.asarray(covariates.mean) - centre) / half, covariates.count, scale, covariates.dof)
+        mean = (jnp.asarray(covariates.mean) - centre) / half
+        return NormalInverseWishart(mean, covariates.count, scale, covariates.dof)
     p = len(centre)
     pairs = [(i, j) for i in range(p) for j in range(i, p)]
     forward = np.zeros((p + len(pairs),) * 2)

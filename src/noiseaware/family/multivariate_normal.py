@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
-from noiseaware.family._family import Bounds
+from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
-from noiseaware.prior import NormalInverseWishart, Numeric
+from noiseaware.prior import AbstractPrior, NormalInverseWishart, Numeric
 
 
 class MultivariateNormal(AbstractQuadraticFamily):
@@ -48,6 +48,11 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def statistics(self) -> tuple[str, ...]:
         return moment_names(self.names)
 
+    @property
+    def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
+        column, other = ("column", self.names), ("other_column", self.names)
+        return {"mean": (column,), "covariance": (column, other)}
+
     def named(self, theta):
         d = self.dimension
         return {"mean": theta[..., :d], "covariance": theta[..., d : d + d * d].reshape(*theta.shape[:-1], d, d)}
@@ -56,7 +61,7 @@ class MultivariateNormal(AbstractQuadraticFamily):
         """(Σ⁻¹µ, −½Σ⁻¹ on the diagonal and −Σ⁻¹ beside it)."""
         parts = self.named(theta)
         mean = (parts["mean"] - self.centre) / self.half
-        precision = jnp.linalg.inv(parts["covariance"] / np.outer(self.half, self.half))
+        precision = jnp.linalg.inv(parts["covariance"] / self._outer)
         weights = np.where(np.eye(self.dimension), 0.5, 1.0)
         return jnp.concatenate([precision @ mean, -(weights * precision)[np.triu_indices(self.dimension)]])
 
@@ -72,25 +77,43 @@ class MultivariateNormal(AbstractQuadraticFamily):
         root = jnp.linalg.cholesky(parts["covariance"])
         return parts["mean"][:, None] + root @ jax.random.normal(key, (self.dimension, n))
 
+    def check_prior(self, prior: AbstractPrior) -> None:
+        check_conjugate(self, prior)
+        if len(prior.mean) != self.dimension:  # type: ignore[attr-defined]
+            got = len(prior.mean)  # type: ignore[attr-defined]
+            raise ValueError(f"prior must have a mean of {self.dimension} entries, one a column, got {got}.")
+
     def scaled(self, prior: NormalInverseWishart) -> NormalInverseWishart:
-        outer = np.outer(self.half, self.half)
-        return NormalInverseWishart(
-            (jnp.asarray(prior.mean) - self.centre) / self.half, prior.count, jnp.asarray(prior.scale) / outer, prior.dof
-        )
+        mean = (jnp.asarray(prior.mean) - self.centre) / self.half
+        return NormalInverseWishart(mean, prior.count, jnp.asarray(prior.scale) / self._outer, prior.dof)
 
     def unscaled(self, prior: NormalInverseWishart) -> NormalInverseWishart:
-        outer = np.outer(self.half, self.half)
-        return NormalInverseWishart(self.centre + self.half * prior.mean, prior.count, outer * prior.scale, prior.dof)
+        mean = self.centre + self.half * prior.mean
+        return NormalInverseWishart(mean, prior.count, self._outer * prior.scale, prior.dof)
 
     def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch m"]:
         d = self.dimension
-        mean, covariance = self.centre + self.half * theta[..., :d], theta[..., d:] * np.outer(self.half, self.half).ravel()
-        return jnp.concatenate([mean, covariance], axis=-1)
+        mean = self.centre + self.half * theta[..., :d]
+        return jnp.concatenate([mean, theta[..., d:] * self._outer.ravel()], axis=-1)
+
+    @property
+    def _outer(self) -> np.ndarray:
+        return np.outer(self.half, self.half)
 
     def update_scaled(
         self, prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
     ) -> NormalInverseWishart:
         return update_normal(prior, mean, scatter, n)
+
+    def log_evidence(
+        self, prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+    ) -> Float[Array, ""]:
+        return log_evidence(prior, mean, scatter, n)
+
+    def expected(
+        self, prior: NormalInverseWishart, n: Numeric
+    ) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+        return jnp.asarray(prior.mean), n * jnp.asarray(prior.scale) / prior.dof
 
 
 def update_normal(
@@ -107,3 +130,12 @@ def moment_names(columns: tuple[str, ...]) -> tuple[str, ...]:
     """The names of Σu_j and Σu_i u_j."""
     pairs = [(a, b) for i, a in enumerate(columns) for b in columns[i:]]
     return tuple(f"sum[{c}]" for c in columns) + tuple(f"sum[{a}·{b}]" for a, b in pairs)
+
+
+def log_evidence(
+    prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
+) -> Float[Array, ""]:
+    """log Z(posterior), up to a constant: −½(dof + n) log |scale|."""
+    posterior = update_normal(prior, mean, scatter, n)
+    pivots = jnp.diag(jnp.linalg.cholesky(jnp.asarray(posterior.scale)))
+    return -posterior.dof * jnp.log(pivots).sum()

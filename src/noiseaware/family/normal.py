@@ -9,7 +9,7 @@ m = (mean − centre)/half and v = variance/half². Without bounds u = x.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -29,8 +29,9 @@ from noiseaware.family._family import (
     checked_positive,
 )
 from noiseaware.family._quadratic import distance, distance_squared
+from noiseaware.family.multivariate_normal import MultivariateNormal
 from noiseaware.prior import Normal as NormalPrior
-from noiseaware.prior import NormalInverseGamma, Numeric
+from noiseaware.prior import NormalInverseGamma, NormalInverseWishart, Numeric
 from noiseaware.privacy import Neighbours
 
 
@@ -216,6 +217,14 @@ class NormalMeanVariance(AbstractTruncatedFamily):
             prior.shape + 0.5 * n,
             prior.scale + 0.5 * self._half**2 * (within + between),
         )
+
+    def as_quadratic(self, prior: Any) -> tuple[MultivariateNormal, NormalInverseWishart] | None:
+        if self.is_altered:
+            return None
+        wishart = NormalInverseWishart(
+            jnp.reshape(prior.mean, 1), prior.precision, jnp.reshape(2 * prior.scale, (1, 1)), 2 * prior.shape
+        )
+        return MultivariateNormal(dimension=1), wishart
 
     def project(self, s: Num[Array, "2"], n: Numeric) -> Float[Array, "2"]:
         """A sum of squares is at least (Σu)²/n."""

@@ -36,6 +36,15 @@ class AbstractPrior(eqx.Module):
 class AbstractRealPrior(AbstractPrior):
     """A prior with coordinates in which every real number, or vector of them, is a parameter."""
 
+    @property
+    @abc.abstractmethod
+    def num_coordinates(self) -> int:
+        """How many real numbers v has."""
+
+    @abc.abstractmethod
+    def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        """The coordinate v of θ; of a θ that has rounded to a bound, the nearest that is finite."""
+
     @abc.abstractmethod
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         """θ at the unconstrained coordinate v."""
@@ -47,6 +56,10 @@ class AbstractRealPrior(AbstractPrior):
 
 class AbstractScalarPrior(AbstractRealPrior):
     """A prior on one number."""
+
+    @property
+    def num_coordinates(self) -> int:
+        return 1
 
 
 def precision_matrix(value, size: int, *, name: str = "precision") -> np.ndarray | Float[Array, "d d"]:
@@ -75,3 +88,8 @@ def check_number(name: str, value: object, *, positive: bool) -> None:
     if not math.isfinite(value) or (positive and value <= 0):
         rule = "positive and finite" if positive else "finite"
         raise ValueError(f"{name} must be {rule}, got {value}.")
+
+
+def log_positive(theta: Float[Array, "..."]) -> Float[Array, "..."]:
+    """log θ, finite also where θ has rounded to 0."""
+    return jax.numpy.log(jax.numpy.maximum(theta, np.finfo(float).tiny))

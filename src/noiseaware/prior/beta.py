@@ -9,7 +9,7 @@ from jax.nn import log_sigmoid, sigmoid
 from jax.scipy.special import betaln, xlog1py, xlogy
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number, log_positive
 
 
 class Beta(AbstractScalarPrior):
@@ -34,6 +34,9 @@ class Beta(AbstractScalarPrior):
 
     def log_normalizer(self) -> Float[Array, "..."]:
         return betaln(self.a, self.b)
+
+    def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return log_positive(theta) - jnp.log(jnp.maximum(1 - theta, jnp.finfo(float).epsneg))
 
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return sigmoid(v)

@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractRealPrior, check_number
+from noiseaware.prior._prior import AbstractRealPrior, check_number, log_positive
 
 
 def _as_parameter(concentration) -> tuple[float, ...] | Array:
@@ -45,6 +45,14 @@ class Dirichlet(AbstractRealPrior):
     def log_normalizer(self) -> Float[Array, "..."]:
         concentration = jnp.asarray(self.concentration)
         return gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
+
+    @property
+    def num_coordinates(self) -> int:
+        return jnp.shape(jnp.asarray(self.concentration))[-1] - 1
+
+    def to_real(self, theta: Float[Array, "... categories"]) -> Float[Array, "... others"]:
+        logs = log_positive(theta)
+        return logs[..., :-1] - logs[..., -1:]
 
     def from_real(self, v: Float[Array, "... others"]) -> Float[Array, "... categories"]:
         return jax.nn.softmax(_with_last(v), axis=-1)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number, log_positive
 
 
 class Gamma(AbstractScalarPrior):
@@ -30,6 +30,9 @@ class Gamma(AbstractScalarPrior):
 
     def log_normalizer(self) -> Float[Array, "..."]:
         return gammaln(self.shape) - self.shape * jnp.log(self.rate)
+
+    def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return log_positive(theta)
 
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(v)

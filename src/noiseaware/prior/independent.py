@@ -1,7 +1,9 @@
 """Independent priors of several parameters, each under a name."""
 
 import math
+from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -12,17 +14,22 @@ from noiseaware.prior._prior import AbstractPrior
 class Independent(AbstractPrior):
     """Independent(name=prior, …); draws lie one after another on the last axis, in the order of the names."""
 
-    parts: dict[str, AbstractPrior]
+    names: tuple[str, ...] = eqx.field(static=True)  # a dictionary would be sorted on its way through jax.jit
+    priors: tuple[AbstractPrior, ...]
 
     def __init__(self, **parts: AbstractPrior) -> None:
-        self.parts = parts
+        self.names, self.priors = tuple(parts), tuple(parts.values())
 
     def __check_init__(self) -> None:
-        if not self.parts:
+        if not self.names:
             raise ValueError("Independent must have one or more priors, as name=prior, got none.")
         for name, part in self.parts.items():
             if not isinstance(part, AbstractPrior):
                 raise ValueError(f"{name} must be one of noiseaware.prior, got {type(part).__name__}.")
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        return dict(zip(self.names, self.priors, strict=True))
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape k"]:
         keys = jax.random.split(key, len(self.parts))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
+from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number, log_positive
 
 
 class InverseGamma(AbstractScalarPrior):
@@ -30,6 +30,9 @@ class InverseGamma(AbstractScalarPrior):
 
     def log_normalizer(self) -> Float[Array, "..."]:
         return gammaln(self.shape) - self.shape * jnp.log(self.scale)
+
+    def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return log_positive(theta)
 
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(v)

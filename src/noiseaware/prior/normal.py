@@ -30,6 +30,9 @@ class Normal(AbstractScalarPrior):
         """With respect to exp(θ·mean/variance − θ²/2·variance)."""
         return 0.5 * self.mean**2 / self.variance + 0.5 * jnp.log(2 * jnp.pi * self.variance)
 
+    def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return theta
+
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return v
 

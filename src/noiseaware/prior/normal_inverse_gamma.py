@@ -13,7 +13,7 @@ from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, precision_matrix
+from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, log_positive, precision_matrix
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
 
@@ -70,6 +70,13 @@ class NormalInverseGamma(AbstractRealPrior):
         normal = 0.5 * (d * jnp.log(2 * jnp.pi) - log_determinant)
         return gammaln(self.shape) - self.shape * jnp.log(self.scale) + normal
 
+    @property
+    def num_coordinates(self) -> int:
+        return jnp.size(self.mean) + 1
+
+    def to_real(self, theta: Float[Array, "*shape k"]) -> Float[Array, "*shape k"]:
+        return jnp.concatenate([theta[..., :-1], log_positive(theta[..., -1:])], axis=-1)
+
     def from_real(self, v: Float[Array, "*shape k"]) -> Float[Array, "*shape k"]:
         """The variance is e^v; the mean is itself."""
         return jnp.concatenate([v[..., :-1], jnp.exp(v[..., -1:])], axis=-1)
@@ -79,9 +86,9 @@ class NormalInverseGamma(AbstractRealPrior):
 
     def marginals(self) -> list[StudentT | InverseGamma]:
         """Of each entry of the mean and of the variance by itself."""
-        rate, dof = self.scale / self.shape, 2 * self.shape
-        if not self.is_vector:
-            return [StudentT(dof, self.mean, (rate / self.precision) ** 0.5), InverseGamma(self.shape, self.scale)]
-        variances = np.diag(np.linalg.inv(np.asarray(self.precision)))
-        means = [StudentT(dof, float(m), float((rate * v) ** 0.5)) for m, v in zip(self.mean, variances, strict=True)]  # type: ignore[arg-type]
-        return [*means, InverseGamma(self.shape, self.scale)]
+        shape, scale = float(self.shape), float(self.scale)
+        means = np.atleast_1d(np.asarray(self.mean, dtype=float))
+        precision = np.reshape(np.asarray(self.precision, dtype=float), (len(means), len(means)))
+        spreads = np.sqrt(scale / shape * np.diag(np.linalg.inv(precision)))
+        located = [StudentT(2 * shape, float(m), float(s)) for m, s in zip(means, spreads, strict=True)]
+        return [*located, InverseGamma(shape, scale)]

@@ -17,8 +17,11 @@ from noiseaware.prior.student_t import StudentT
 
 
 class NormalInverseWishart(AbstractPrior):
-    """NormalInverseWishart(mean, count, scale, dof); `count` is how many records the mean is worth, and `dof` (above
-    d − 1) how many the covariance is. A number for `scale` stands for so many times the identity."""
+    """NormalInverseWishart(mean, count, scale, dof).
+
+    `count` is how many records the mean is worth, and `dof`, above d − 1, how many the covariance is; a number for
+    `scale` stands for so many times the identity.
+    """
 
     mean: np.ndarray | Float[Array, " d"]
     count: Numeric
@@ -26,7 +29,8 @@ class NormalInverseWishart(AbstractPrior):
     dof: Numeric
 
     def __init__(self, mean, count: Numeric, scale, dof: Numeric) -> None:
-        self.mean = np.atleast_1d(np.asarray(mean, dtype=float)) if isinstance(mean, int | float | list | tuple) else mean
+        is_plain = isinstance(mean, int | float | list | tuple)
+        self.mean = np.atleast_1d(np.asarray(mean, dtype=float)) if is_plain else mean
         self.scale = precision_matrix(scale, len(self.mean), name="scale")
         self.count, self.dof = count, dof
 

@@ -34,6 +34,9 @@ class StudentT(AbstractScalarPrior):
         ratio = gammaln(0.5 * self.dof) - gammaln(0.5 * (self.dof + 1))
         return ratio + 0.5 * jnp.log(jnp.pi * self.dof) + jnp.log(self.scale)
 
+    def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
+        return theta
+
     def from_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return v
 

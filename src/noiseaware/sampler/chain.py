@@ -8,9 +8,13 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Key, PyTree
 
 State = TypeVar("State")
+
+LARGEST_RHAT = 1.01
+LEAST_ESS = 400  # with R-hat, the bars of Vehtari et al. 2021
 
 
 def run(
@@ -26,12 +30,33 @@ def run(
     """What `keep` takes of every `thin`-th state after the warm-up, draws first."""
     key_init, key_warmup, key_kept = jax.random.split(key, 3)
 
-    def advance(key: Key[Array, ""], state: State, steps: int) -> State:
-        return jax.lax.fori_loop(0, steps, lambda i, state: step(jax.random.fold_in(key, i), state), state)
+    def advance(i: int, state: State) -> State:
+        return step(jax.random.fold_in(key_warmup, i), state)
 
-    def kept(state: State, key: Key[Array, ""]) -> tuple[State, PyTree[Array]]:
-        state = advance(key, state, thin)
-        return state, keep(state)
+    state = jax.lax.fori_loop(0, num_warmup, advance, init(key_init))
+    kept = kept_of(key_kept, state, lambda key, state: (step(key, state), ()), keep, num_draws=num_draws, thin=thin)
+    return kept[1]
 
-    state = advance(key_warmup, init(key_init), num_warmup)
-    return jax.lax.scan(kept, state, jax.random.split(key_kept, num_draws))[1]
+
+def kept_of(
+    key: Key[Array, ""],
+    state: State,
+    step: Callable[[Key[Array, ""], State], tuple[State, PyTree[Array]]],
+    keep: Callable[[State], PyTree[Array]],
+    *,
+    num_draws: int,
+    thin: int | Array,
+) -> tuple[State, PyTree[Array], PyTree[Array]]:
+    """The last state; what `keep` takes of every `thin`-th; and the sum of the infos of the steps between them."""
+
+    def kept(state: State, key: Key[Array, ""]) -> tuple[State, tuple[PyTree[Array], PyTree[Array]]]:
+        def advance(i: int, carry: tuple[State, PyTree[Array]]) -> tuple[State, PyTree[Array]]:
+            state, info = step(jax.random.fold_in(key, i), carry[0])
+            return state, jax.tree.map(jnp.add, carry[1], info)
+
+        none = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(step, key, state)[1])
+        state, info = jax.lax.fori_loop(0, thin, advance, (state, none))
+        return state, (keep(state), info)
+
+    state, (found, infos) = jax.lax.scan(kept, state, jax.random.split(key, num_draws))
+    return state, found, infos

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractFamily
+from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.sampler import _moment, _noise_variance, _truncated_normal, chain
@@ -188,6 +188,11 @@ def draws(
     thin = max(1, _KEPT // each)
     found = chains(keys, release.family, prior, noise_of(release), y, float(release.n), num_draws=each, thin=thin)
     return found.reshape(_CHAINS * each, *found.shape[2:])[:num_draws]
+
+
+def serves(family: AbstractFamily) -> bool:
+    """Any but those of several columns, which the samplers of 2019 serve."""
+    return not isinstance(family, AbstractQuadraticFamily)
 
 
 def explanation(release: Release) -> str | None:

@@ -1,0 +1,270 @@
+"""Hamiltonian Monte Carlo, for every family that has no exact sampler: many chains at once, whitened at the mode.
+
+    1  climb to the mode; v = mode + Wz with WWᵀ the inverse curvature, and each chain starts at z ~ Normal(0, I)
+    2  warm up: a common step size by dual averaging, then W anew from where all chains have been, and once more
+    3  leapfrog trajectories of common, random length; keep one state of every `thin`
+    4  where R-hat or the effective number of draws falls short, go on with twice the distance between draws
+
+What the chains walk on is in _target; the leapfrog, the acceptance and dual averaging are BlackJAX's.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Key
+
+from noiseaware.artifact import Release
+from noiseaware.family import AbstractFamily, AbstractQuadraticFamily, NormalMeanVariance
+from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.prior import AbstractPrior, AbstractRealPrior, Numeric
+from noiseaware.sampler import _mode, _target, chain
+from noiseaware.sampler.chain import LARGEST_RHAT, LEAST_ESS
+from noiseaware.sampler.exact import noise_of
+
+_CHAINS, _BATCH_CHAINS = 64, 8
+_WARMUP = 100  # steps of one phase
+_ACCEPT = 0.8
+_LENGTH = 1.6  # of a trajectory in z: about a quarter of a standard normal's period
+_MOST_STEPS = 64
+_LONGEST = 32  # times as far apart as first tried, before giving up
+_BATCH_THIN = 4
+
+
+class Phase(NamedTuple):
+    """What a run of steps is for: whether it tunes the step size, whether W is made anew after it; steps a draw."""
+
+    tunes: Bool[Array, ""] | bool
+    respreads: Bool[Array, ""] | bool
+    thin: Array | int
+
+
+class State(NamedTuple):
+    """Where each chain is (BlackJAX's state: z, its log density and slope), and how all of them walk."""
+
+    walkers: Any
+    centre: Float[Array, " k"]
+    spread: Float[Array, "k k"]
+    tuning: Any
+    """BlackJAX's state of dual averaging, which holds the step size."""
+
+    @property
+    def v(self) -> Float[Array, "c k"]:
+        return self.centre + self.walkers.position @ self.spread.T
+
+
+class Info(NamedTuple):
+    """The share of proposals that were accepted, and of those that diverged."""
+
+    acceptance: Float[Array, ""]
+    divergences: Float[Array, ""]
+
+
+def init(key: Key[Array, ""], target: _target.Target, num_chains: int) -> State:
+    """Chains about the mode."""
+    import blackjax
+
+    peak = _mode.climb(target.smooth, target.curvature, target.starts)
+    z = jax.random.normal(key, (num_chains, peak.mode.size))
+    density = _whitened(target, peak.mode, peak.spread)
+    walkers = jax.vmap(lambda z: blackjax.hmc.init(z, density))(z)
+    return State(walkers, peak.mode, peak.spread, _tuning(0.5))
+
+
+def step(
+    key: Key[Array, ""], state: State, target: _target.Target, tunes: Bool[Array, ""] | bool = False
+) -> tuple[State, Info]:
+    """One trajectory of every chain; when it tunes, the common step size is moved toward the wanted acceptance."""
+    import blackjax
+
+    key_length, key_walk = jax.random.split(key)
+    kernel = blackjax.hmc.build_kernel()
+    density = _whitened(target, state.centre, state.spread)
+    step_size = jnp.exp(jnp.where(tunes, state.tuning.log_step_size, state.tuning.log_step_size_avg))
+    length = _LENGTH * jax.random.uniform(key_length, minval=0.5, maxval=1.5)
+    steps = jnp.clip(jnp.ceil(length / step_size), 1, _MOST_STEPS).astype(int)
+    size = state.walkers.position.shape
+    walk = jax.vmap(lambda key, walker: kernel(key, walker, density, step_size, jnp.ones(size[1]), steps))
+    walkers, info = walk(jax.random.split(key_walk, size[0]), state.walkers)
+    acceptance = info.acceptance_rate.mean()
+    tuned = _averaging()[1](state.tuning, acceptance)
+    tuning = jax.tree.map(lambda new, old: jnp.where(tunes, new, old), tuned, state.tuning)
+    return state._replace(walkers=walkers, tuning=tuning), Info(acceptance, info.is_divergent.mean(dtype=float))
+
+
+def _averaging() -> tuple:
+    from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+    return dual_averaging_adaptation(_ACCEPT)
+
+
+def _tuning(step_size: Float[Array, ""] | float):
+    """The start of dual averaging, of the types that it goes on with, so that nothing is compiled twice."""
+    begun = _averaging()[0](jnp.asarray(step_size, float))
+    return jax.tree.map(lambda value: jnp.asarray(value, float), begun)._replace(step=jnp.asarray(begun.step))
+
+
+def _whitened(target: _target.Target, centre: Float[Array, " k"], spread: Float[Array, "k k"]):
+    """The log density of z; a value that is not a number is one that cannot be."""
+
+    def density(z: Float[Array, " k"]) -> Float[Array, ""]:
+        height = target.log_density(centre + spread @ z)
+        return jnp.where(jnp.isnan(height), -jnp.inf, height)
+
+    return density
+
+
+def _run(
+    key: Key[Array, ""], state: State, target: _target.Target, phase: Phase, num_draws: int
+) -> tuple[State, Float[Array, "num_draws c k"], Info]:
+    """One phase: the last state, v of all chains, and how the steps went."""
+    state, v, info = chain.kept_of(
+        key,
+        state,
+        lambda key, state: step(key, state, target, phase.tunes),
+        lambda state: state.v,
+        num_draws=num_draws,
+        thin=phase.thin,
+    )
+    fresh = _respread(state, v)._replace(tuning=_tuning(jnp.exp(state.tuning.log_step_size_avg)))
+    return jax.tree.map(lambda new, old: jnp.where(phase.respreads, new, old), fresh, state), v, info
+
+
+def _respread(state: State, seen: Float[Array, "s c k"]) -> State:
+    """The same chains at the same places, whitened by the covariance of where they have been lately."""
+    k = seen.shape[-1]
+    lately = seen[len(seen) // 2 :].reshape(-1, k)
+    centre = lately.mean(0)
+    z = jnp.linalg.solve(state.spread, (lately - centre).T)
+    share = k / (k + 0.2 * len(lately))  # stay with the old coordinates while little was seen
+    root = jnp.linalg.cholesky((1 - share) * (z @ z.T) / len(lately) + share * jnp.eye(k))
+    spread = state.spread @ root
+    places = jnp.linalg.solve(spread, (state.v - centre).T).T
+    walkers = state.walkers._replace(position=places, logdensity_grad=state.walkers.logdensity_grad @ root)
+    return state._replace(walkers=walkers, centre=centre, spread=spread)
+
+
+def _phases(num_draws: int, thin: int) -> Phase:
+    """Three phases of warm-up, and one whose draws are kept."""
+    warm = -(-_WARMUP // num_draws)
+    return Phase(
+        jnp.array([True, True, True, False]),
+        jnp.array([True, True, False, False]),
+        jnp.array([warm, warm, warm, thin]),
+    )
+
+
+def _thetas(key: Key[Array, ""], target: _target.Target, v: Float[Array, "s c k"]) -> Float[Array, "s c ..."]:
+    return jax.vmap(jax.vmap(target.theta))(jax.random.split(key, v.shape[:2]), v)
+
+
+def has_converged(v: Float[np.ndarray, "num_draws c k"]) -> bool:
+    """Whether R-hat and the effective number of draws of every coordinate pass Vehtari et al.'s bars."""
+    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+
+    if len(v) < 4:
+        return True  # too few to tell; the posterior says so
+    runs = np.moveaxis(v, 0, 1)
+    least = min(LEAST_ESS, 0.1 * v.shape[0] * v.shape[1])
+    rhats = [float(np.asarray(array_stats.rhat(runs[..., j]))) for j in range(v.shape[2])]
+    counts = [float(np.asarray(array_stats.ess(runs[..., j], method="bulk"))) for j in range(v.shape[2])]
+    return max(rhats) <= LARGEST_RHAT and min(counts) >= least
+
+
+def serves(family: AbstractFamily) -> bool:
+    """Whether there is a target: second moments, or a prior with real coordinates."""
+    return isinstance(family, AbstractQuadraticFamily) or issubclass(family.conjugate, AbstractRealPrior)
+
+
+def explanation(release: Release) -> str | None:
+    """None where the chains' limit is the posterior itself."""
+    family = release.family
+    if isinstance(family, AbstractQuadraticFamily):
+        if family.intervals is None:
+            return None
+        return "Records outside the bounds are taken as if they had not been moved to them."
+    if isinstance(family, NormalMeanVariance) and not family.is_altered:
+        return None
+    return "The released sums are taken as normal given θ (central limit theorem)."
+
+
+def _check_enough(family: AbstractFamily, n: float) -> None:
+    """A scatter of fewer records has no density."""
+    if isinstance(family, AbstractQuadraticFamily) and n <= family.dimension:
+        raise ValueError(
+            f"n must be at least {family.dimension + 1} for hmc with {family.dimension} columns, got {n:g}; "
+            "use fewer columns or, for a regression, method='mcmc_ind'."
+        )
+
+
+@functools.partial(jax.jit, static_argnames=("num_chains",))
+def _start(key, family, prior, mechanism, y, n, *, num_chains: int) -> State:
+    return init(key, _target.of(family, prior, mechanism, y, n), num_chains)
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws",))
+def _go_on(key, state, family, prior, mechanism, y, n, phase: Phase, *, num_draws: int):
+    """One phase of running chains: the last state, θ, v, and how the steps went."""
+    key_walk, key_theta = jax.random.split(key)
+    target = _target.of(family, prior, mechanism, y, n)
+    state, v, info = _run(key_walk, state, target, phase, num_draws)
+    return state, _thetas(key_theta, target, v), v, info
+
+
+def draws(
+    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
+    y, mechanism, family = jnp.asarray(release.values), noise_of(release), release.family
+    if isinstance(mechanism, Identity):
+        return family.update(prior, family.project(y, release.n), release.n).sample(key, (num_draws,))
+    _check_enough(family, release.n)
+    setting = (family, prior, mechanism, y, float(release.n))
+    each = -(-num_draws // _CHAINS)
+    phases = _phases(each, 1)
+    key_start, *keys = jax.random.split(key, 5 + _LONGEST.bit_length())
+    state = _start(key_start, *setting, num_chains=_CHAINS)
+    theta = jnp.zeros(())
+    for i, key_phase in enumerate(keys):
+        phase = jax.tree.map(lambda a, i=i: a[min(i, 3)], phases)
+        phase = phase._replace(thin=phase.thin * 2 ** max(0, i - 3))
+        state, theta, v, _ = _go_on(key_phase, state, *setting, phase, num_draws=each)
+        if i >= 3 and has_converged(np.asarray(v)):
+            break
+    return jnp.swapaxes(theta, 0, 1).reshape(_CHAINS * each, *theta.shape[2:])[:num_draws]
+
+
+def batch(
+    keys: Key[Array, " b"],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, "b k"],
+    n: int,
+    *,
+    num_draws: int,
+) -> Float[Array, "b num_draws ..."]:
+    """Draws for a batch of releases that differ in y alone."""
+    _check_enough(family, n)
+    return _batch(keys, family, prior, mechanism, y, float(n), num_draws=num_draws)
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws",))
+def _batch(keys, family, prior, mechanism, y, n: Numeric, *, num_draws: int):
+    each = -(-num_draws // _BATCH_CHAINS)
+
+    def one(key: Key[Array, ""], y: Float[Array, " k"]) -> Float[Array, "num_draws ..."]:
+        key_start, key_theta, *keys = jax.random.split(key, 6)
+        target = _target.of(family, prior, mechanism, y, n)
+
+        def run(state: State, at: tuple[Phase, Key[Array, ""]]) -> tuple[State, Float[Array, "s c k"]]:
+            return _run(at[1], state, target, at[0], each)[:2]
+
+        state = init(key_start, target, _BATCH_CHAINS)
+        _, v = jax.lax.scan(run, state, (_phases(each, _BATCH_THIN), jnp.stack(keys)))
+        theta = _thetas(key_theta, target, v[-1])
+        return theta.reshape(each * _BATCH_CHAINS, *theta.shape[2:])[:num_draws]
+
+    return jax.vmap(one)(keys, y)
