@@ -12,8 +12,9 @@ from noiseaware.sampler import _noise_variance, _regression_moment, gibbs_regres
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 N, DRAWS = 200, 20
-# What the central limit theorem and the two views of s cost at n = 200, measured with 10⁵ draws.
-APPROXIMATION = 0.02
+# What the central limit theorem and the two views of s cost at n = 200: with 4·10⁴ draws no level was off by more
+# than 0.006 at Laplace noise of scale 8, where the standard error was 0.005.
+APPROXIMATION = 0.01
 SHAPE, SCALE = 5.0, 2.0
 VARIANTS = {"update": gibbs_regression.UPDATE, "prior": gibbs_regression.PRIOR, "noisy": gibbs_regression.NOISY}
 
@@ -102,16 +103,15 @@ def drawn(variant, family, prior, mechanism, y, seed: int, chains: int, n: int =
         )
 
 
-def compare(p: int, noises, seed: int, *, chains: int, size: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Levels of gibbs_ss_update against importance sampling under each noise, and how far they may be off."""
+def compare(p: int, noises, seed: int, *, chains: int, size: int) -> None:
+    """gibbs_ss_update against importance sampling under each noise."""
     theta, s = predictive(np.random.default_rng(seed), p, size)
-    compared = []
     for mechanism in noises:
         y = released(p, mechanism.spread)
         weight = np.exp(np.asarray(mechanism.log_density(y - s)).sum(1))
         found = drawn(gibbs_regression.UPDATE, family_of(p), prior_of(p), mechanism, y, seed, chains)
-        compared.append((levels(found, theta, weight), allowed(chains, weight)))
-    return compared
+        shares = levels(found, theta, weight)
+        assert (np.abs(shares - LEVELS) <= allowed(chains, weight)).all(), shares
 
 
 # ---- moments -------------------------------------------------------------------------------------------------------
@@ -175,22 +175,20 @@ def test_moments_of_a_record_of_the_prior(p, x64, seed):
 
 
 def test_update_matches_importance_sampling(seed):
-    for found, most in compare(1, map(na.mechanism.Laplace, (8.0, 2.0)), seed, chains=200, size=1_000_000):
-        assert (np.abs(found - LEVELS) <= most).all(), found
+    compare(1, map(na.mechanism.Laplace, (8.0, 4.0)), seed, chains=200, size=500_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("p", "noise"), [(1, na.mechanism.Gaussian(4.0)), (2, na.mechanism.Laplace(8.0))])
 def test_update_matches_importance_sampling_also(p, noise, seed):
-    ((found, most),) = compare(p, [noise], seed, chains=500, size=3_000_000)
-    assert (np.abs(found - LEVELS) <= most).all(), found
+    compare(p, [noise], seed, chains=500, size=3_000_000)
 
 
 @pytest.mark.slow
 def test_known_moments_match_importance_sampling(seed):
     """gibbs_ss_prior with the moments of the law that x has."""
     mean, variance, scale = 1.5, 1.2, 4.0
-    theta, s = predictive(np.random.default_rng(seed), 1, 1_000_000, (np.array([mean]), np.array([[variance]])))
+    theta, s = predictive(np.random.default_rng(seed), 1, 500_000, (np.array([mean]), np.array([[variance]])))
     y = released(1, scale)
     weight = np.exp(-np.abs(y - s).sum(1) / scale)
     cross, square = 2 * mean * variance, 4 * mean**2 * variance + 2 * variance**2
@@ -284,7 +282,7 @@ def test_noisy_matches_importance_sampling_where_its_moments_are_right(seed):
     law = stats.norm((mean - 1.0) / 4.0, variance**0.5 / 4.0)
     y[[0, 2]] = N * law.moment(1), N * law.moment(2)
     whole = np.append(y, [N * law.moment(3), N * law.moment(4)])
-    theta, s = predictive(np.random.default_rng(seed), 1, 1_000_000, (np.array([mean]), np.array([[variance]])))
+    theta, s = predictive(np.random.default_rng(seed), 1, 500_000, (np.array([mean]), np.array([[variance]])))
     weight = np.exp(-np.abs(y - s).sum(1) / scale)
     mechanism = na.mechanism.Laplace(np.append(np.full(5, scale), [1e-9, 1e-9]))
     found = drawn(gibbs_regression.NOISY, family, prior_of(1), mechanism, whole, seed, 200)
@@ -326,7 +324,8 @@ def test_a_covariate_of_two_values_has_no_inverse_covariance_and_needs_none(seed
     assert np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("name", ["noisy", *(pytest.param(n, marks=pytest.mark.slow) for n in ("update", "prior"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VARIANTS)
 def test_a_method_of_infer(name, x64, key):
     variant, fourth = VARIANTS[name], LinearRegressionFourth(family_of(1))
     model = fourth if name == "noisy" else fourth.regression
@@ -336,7 +335,7 @@ def test_a_method_of_infer(name, x64, key):
     found = variant.draws(key, release, prior_of(1), 33)
     assert found.shape == (33, 3)
     assert np.isfinite(found).all()
-    assert "2019" in variant.explanation(release)
+    assert "2019" in variant.explanation(release, prior_of(1))
 
 
 def test_what_a_variant_cannot_use_is_refused(x64, key):
@@ -388,12 +387,13 @@ FAULTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_seen(fault, monkeypatch, seed):
+    """In the levels, or because draws are not numbers any more."""
     FAULTS[fault](monkeypatch)
     jax.clear_caches()
-    ((found, most),) = compare(1, [na.mechanism.Laplace(2.0)], seed, chains=400, size=3_000_000)
+    with pytest.raises(AssertionError):
+        compare(1, [na.mechanism.Laplace(4.0)], seed, chains=400, size=3_000_000)
     monkeypatch.undo()
     jax.clear_caches()
-    assert (np.abs(found - LEVELS) > most).any(), found
 
 
 @pytest.mark.slow
