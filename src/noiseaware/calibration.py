@@ -4,8 +4,8 @@
 
 and so is the rank of any function of (θ, y). Two of them are ranked beside θ, because a method that ignores the data
 passes on θ alone (Modrák et al. 2023): the log likelihood log p(y | θ) where it is known exactly, and always the size
-of the residual, ‖y − n E t(θ)‖₁ in most families. A rank is turned into (rank + U)/(L + 1), exactly uniform on (0, 1) for a right
-posterior, and KS is the largest distance of their empirical CDF from the diagonal.
+of the residual, ‖y − n E t(θ)‖₁ in most families. A rank is turned into (rank + U)/(L + 1), exactly uniform on (0, 1)
+for a right posterior, and KS is the largest distance of their empirical CDF from the diagonal.
 """
 
 import math

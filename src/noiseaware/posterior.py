@@ -23,8 +23,8 @@ from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
-from noiseaware.sampler import exact, gibbs, hmc
-from noiseaware.sampler.chain import LARGEST_RHAT, LEAST_ESS
+from noiseaware.sampler import exact, gibbs, gibbs_regression, hmc, individual
+from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.words import prior_words
 
 if TYPE_CHECKING:
@@ -45,16 +45,24 @@ class Method:
 
     draws: Callable[..., jax.Array]
     batch: Callable[..., jax.Array]
-    explanation: Callable[[Release], str | None]
+    explanation: Callable[[Release, AbstractPrior], str | None]
     serves: Callable[[AbstractFamily], bool] = lambda family: True
     is_chain: bool = False
     """Whether draws depend on those before them, and may not have forgotten where they started."""
+
+
+def _of_2019(variant: gibbs_regression.Variant) -> tuple:
+    return variant.draws, variant.batch, variant.explanation, variant.serves
 
 
 METHODS = {
     "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves),
     "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True),
     "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
+    "gibbs_ss_update": Method(*_of_2019(gibbs_regression.UPDATE), is_chain=True),
+    "gibbs_ss_prior": Method(*_of_2019(gibbs_regression.PRIOR), is_chain=True),
+    "gibbs_ss_noisy": Method(*_of_2019(gibbs_regression.NOISY), is_chain=True),
+    "mcmc_ind": Method(individual.draws, individual.batch, individual.explanation, individual.serves, is_chain=True),
     "naive": Method(naive.draws, naive.batch, naive.explanation),
 }
 
@@ -80,7 +88,7 @@ def infer(
         if not np.isfinite(values).all():
             lost = int((~np.isfinite(values)).sum())
             raise RuntimeError(f"method {name!r} gave {lost} draws of {parameter} that are not finite numbers.")
-    why = METHODS[name].explanation(release)
+    why = METHODS[name].explanation(release, prior)
     if METHODS[name].is_chain and (doubt := _doubt(draws)) is not None:
         warnings.warn(doubt, RuntimeWarning, stacklevel=2)
         why = f"{why} {doubt}"
@@ -283,7 +291,7 @@ def _doubt(draws: dict[str, np.ndarray]) -> str | None:
         for column in _columns(values):
             found = _diagnostics(column)
             least = min(LEAST_ESS, len(column) / 10)
-            if found["r_hat"] > LARGEST_RHAT or found["ess_bulk"] < least:
+            if found["r_hat"] > largest_rhat(_CHAINS, len(column) // _CHAINS) or found["ess_bulk"] < least:
                 numbers = f"R-hat {found['r_hat']:.3f}, {found['ess_bulk']:.0f} effective draws"
                 return f"The chains of {name} have not converged ({numbers}): do not rely on them."
     return None

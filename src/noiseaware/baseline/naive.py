@@ -30,7 +30,7 @@ def batch(
     return jax.vmap(lambda key, y: _update(family, prior, y, n).sample(key, (num_draws,)))(keys, y)
 
 
-def explanation(release: Release) -> str | None:
+def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """The naive posterior is right only where there was nothing to be aware of."""
     if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
         return None

@@ -91,7 +91,7 @@ def _check_outputs(output: str | None, report: str | None, *, force: bool, json:
 
 
 def _check_diagnostics(posterior: "Posterior") -> None:
-    from noiseaware.posterior import LARGEST_RHAT, LEAST_ESS
+    from noiseaware.sampler.chain import LARGEST_RHAT, LEAST_ESS
 
     for name, row in posterior.summary().to_dict("index").items():
         for measure in ("ess_bulk", "ess_tail"):

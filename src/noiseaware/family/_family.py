@@ -97,6 +97,10 @@ class AbstractFamily(eqx.Module):
         """Refuse a prior that does not fit."""
         check_conjugate(self, prior)
 
+    def released_moments(self, theta: Float[Array, "*batch"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
+        """Mean and covariance of what the bounds leave of t(x), where that has a closed form; else they follow."""
+        return None
+
     def completed(self, prior: AbstractPrior) -> AbstractPrior:
         """The prior with what it leaves unsaid, where a family has parameters besides those that are asked for."""
         return prior

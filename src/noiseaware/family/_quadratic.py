@@ -12,8 +12,8 @@ so that the coordinates ū and the Cholesky factor of C/n, its diagonal in logs,
 import abc
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 from fractions import Fraction
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -171,7 +171,7 @@ class AbstractQuadraticFamily(AbstractFamily):
         d = self.dimension
         logs = v[d : 2 * d]
         factor = jnp.zeros((d, d)).at[np.tril_indices(d, -1)].set(v[2 * d :]) + jnp.diag(jnp.exp(logs))
-        return v[:d], n * factor @ factor.T, ((n - jnp.arange(1, d + 1)) * logs).sum()
+        return v[:d], n * factor @ factor.T, ((n - jnp.arange(1.0, d + 1)) * logs).sum()
 
     def to_real(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
         """The real vector of a possible statistic."""

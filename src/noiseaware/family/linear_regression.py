@@ -153,7 +153,7 @@ class LinearRegression(AbstractQuadraticFamily):
         regression = NormalInverseGamma(mean, precision, inner.shape, inner.scale * self.half[-1] ** 2)
         return Independent(regression=regression, covariates=prior.parts["covariates"])
 
-    def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch m"]:
+    def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch k"]:
         q = self.dimension
         coefficients = (theta[..., :q] + self._shift) @ np.linalg.inv(self._forward).T
         return jnp.concatenate([coefficients, theta[..., q : q + 1] * self.half[-1] ** 2], axis=-1)
@@ -218,7 +218,7 @@ class LinearRegression(AbstractQuadraticFamily):
         d = self.dimension
         return joint[:d], n * joint[d:].reshape(d, d)
 
-    def _normal_equations(self, prior: NormalInverseGamma, mean, scatter, n: Numeric) -> Float[Array, "q+1 q+1"]:
+    def _normal_equations(self, prior: NormalInverseGamma, mean, scatter, n: Numeric) -> Float[Array, "r r"]:
         """Σ(z, y)(z, y)ᵀ with the prior as if it were records too."""
         precision, centre = jnp.asarray(prior.precision), jnp.asarray(prior.mean)
         cross = precision @ centre
@@ -226,7 +226,7 @@ class LinearRegression(AbstractQuadraticFamily):
         own = jnp.block([[precision, cross[:, None]], [cross[None], jnp.reshape(corner, (1, 1))]])
         return self._sums(mean, scatter, n) + own
 
-    def _sums(self, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> Float[Array, "q+1 q+1"]:
+    def _sums(self, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> Float[Array, "r r"]:
         """Σ(z, y)(z, y)ᵀ of z = (u, 1)."""
         place = np.append(np.arange(self.dimension - 1), self.dimension)  # the constant stands before y
         sums = n * jnp.outer(mean, mean) + scatter

@@ -49,7 +49,7 @@ class NormalInverseWishart(AbstractPrior):
         """
         d = len(self.mean)
         key_diagonal, key_below, key_mean = jax.random.split(key, 3)
-        dofs = self.dof - jnp.arange(d)
+        dofs = self.dof - jnp.arange(float(d))
         diagonal = jnp.sqrt(2 * jax.random.gamma(key_diagonal, 0.5 * dofs, (*shape, d)))
         below = jnp.tril(jax.random.normal(key_below, (*shape, d, d)), -1)
         factor = below + diagonal[..., None] * jnp.eye(d)

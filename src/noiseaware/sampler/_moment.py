@@ -52,6 +52,16 @@ def of_record(family: AbstractFamily, theta: Float[Array, "*batch"]) -> Moments:
     return Moments(jnp.concatenate([mean, released]), blocks)
 
 
+def released(family: AbstractFamily, theta: Float[Array, "*batch"]) -> Moments:
+    """Moments of what is released of one record."""
+    known = family.released_moments(theta)
+    if known is not None:
+        return Moments(*known)
+    mean, covariance = of_record(family, theta)
+    k = len(family.statistics)
+    return Moments(mean[-k:], covariance[-k:, -k:])
+
+
 class _Section(NamedTuple):
     """Probability of a section; mean of t, mean of r and the covariance that both share, given a record in it."""
 

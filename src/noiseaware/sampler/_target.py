@@ -98,8 +98,8 @@ def _of_parameter(
         """Mean of y, and the Cholesky factor of its covariance."""
         weights = -2 * log_ndtr(-v[size:]) if is_laplace else 1.0
         noise_variance = jnp.broadcast_to(mechanism.spread**2 * weights, (k,))
-        mean, covariance = (m[..., -k:] for m in _moment.of_record(family, prior.from_real(coordinate(v))))
-        covariance = n * covariance[-k:]
+        mean, covariance = _moment.released(family, prior.from_real(coordinate(v)))
+        covariance = n * covariance
         return n * mean, jnp.linalg.cholesky(covariance + jnp.diag(noise_variance + _JITTER * jnp.diag(covariance)))
 
     def log_density(v):

@@ -17,6 +17,15 @@ LARGEST_RHAT = 1.01
 LEAST_ESS = 400  # with R-hat, the bars of Vehtari et al. 2021
 
 
+def largest_rhat(num_chains: int, num_draws: int) -> float:
+    """What R-hat may be: 1.01, or what chains as short as these reach by chance, were their draws independent.
+
+    Of split chains, 2(R-hat − 1) · length + 1 is about χ²/freedom; 6 standard deviations, since χ² is skewed.
+    """
+    freedom, length = 2 * num_chains - 1, max(1, num_draws // 2)
+    return max(LARGEST_RHAT, 1 + 3 * (2 / freedom) ** 0.5 / length)
+
+
 def run(
     key: Key[Array, ""],
     init: Callable[[Key[Array, ""]], State],
@@ -30,7 +39,7 @@ def run(
     """What `keep` takes of every `thin`-th state after the warm-up, draws first."""
     key_init, key_warmup, key_kept = jax.random.split(key, 3)
 
-    def advance(i: int, state: State) -> State:
+    def advance(i: Array | int, state: State) -> State:
         return step(jax.random.fold_in(key_warmup, i), state)
 
     state = jax.lax.fori_loop(0, num_warmup, advance, init(key_init))
@@ -50,7 +59,7 @@ def kept_of(
     """The last state; what `keep` takes of every `thin`-th; and the sum of the infos of the steps between them."""
 
     def kept(state: State, key: Key[Array, ""]) -> tuple[State, tuple[PyTree[Array], PyTree[Array]]]:
-        def advance(i: int, carry: tuple[State, PyTree[Array]]) -> tuple[State, PyTree[Array]]:
+        def advance(i: Array | int, carry: tuple[State, PyTree[Array]]) -> tuple[State, PyTree[Array]]:
             state, info = step(jax.random.fold_in(key, i), carry[0])
             return state, jax.tree.map(jnp.add, carry[1], info)
 

@@ -38,7 +38,7 @@ def serves(family: AbstractFamily) -> bool:
     return isinstance(family, AbstractScalarFamily | Categorical)
 
 
-def explanation(release: Release) -> str | None:
+def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """None when the draws are exact, else one sentence that says what is neglected."""
     family, mechanism = release.family, release.mechanism
     if isinstance(mechanism, Identity) and _parameter.is_altered(family):

@@ -195,7 +195,7 @@ def serves(family: AbstractFamily) -> bool:
     return not isinstance(family, AbstractQuadraticFamily)
 
 
-def explanation(release: Release) -> str | None:
+def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """Never exact."""
     sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
     if isinstance(release.mechanism, Identity):

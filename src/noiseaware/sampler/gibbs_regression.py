@@ -210,12 +210,16 @@ class Variant:
         found = self.batch(keys, release.family, prior, noise_of(release), y, release.n, num_draws=each)
         return found.reshape(_CHAINS * each, -1)[:num_draws]
 
-    def explanation(self, release: Release) -> str | None:
+    def explanation(self, release: Release, prior: AbstractPrior) -> str | None:
         """Never exact."""
         sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
         if isinstance(release.mechanism, Identity):
             return sentence + " There is no noise."
         return sentence + " Records outside the bounds are taken as if they had not been clamped."
+
+    def serves(self, family: AbstractFamily) -> bool:
+        """Regressions; with fourth moments where they are taken from the release, and without them elsewhere."""
+        return isinstance(family, LinearRegressionFourth if self is NOISY else LinearRegression)
 
     def _check(self, family: AbstractFamily, prior: AbstractPrior, y: Float[Array, " k"], n: int) -> None:
         """What is refused is refused before anything is traced."""

@@ -17,11 +17,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractFamily, AbstractQuadraticFamily, NormalMeanVariance
+from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
-from noiseaware.prior import AbstractPrior, AbstractRealPrior, Numeric
+from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent, Numeric
 from noiseaware.sampler import _mode, _target, chain
-from noiseaware.sampler.chain import LARGEST_RHAT, LEAST_ESS
+from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
 
 _CHAINS, _BATCH_CHAINS = 64, 8
@@ -170,7 +170,7 @@ def has_converged(v: Float[np.ndarray, "num_draws c k"]) -> bool:
     least = min(LEAST_ESS, 0.1 * v.shape[0] * v.shape[1])
     rhats = [float(np.asarray(array_stats.rhat(runs[..., j]))) for j in range(v.shape[2])]
     counts = [float(np.asarray(array_stats.ess(runs[..., j], method="bulk"))) for j in range(v.shape[2])]
-    return max(rhats) <= LARGEST_RHAT and min(counts) >= least
+    return max(rhats) <= largest_rhat(v.shape[1], v.shape[0]) and min(counts) >= least
 
 
 def serves(family: AbstractFamily) -> bool:
@@ -178,16 +178,18 @@ def serves(family: AbstractFamily) -> bool:
     return isinstance(family, AbstractQuadraticFamily) or issubclass(family.conjugate, AbstractRealPrior)
 
 
-def explanation(release: Release) -> str | None:
+def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """None where the chains' limit is the posterior itself."""
-    family = release.family
-    if isinstance(family, AbstractQuadraticFamily):
-        if family.intervals is None:
-            return None
-        return "Records outside the bounds are taken as if they had not been moved to them."
-    if isinstance(family, NormalMeanVariance) and not family.is_altered:
-        return None
-    return "The released sums are taken as normal given θ (central limit theorem)."
+    quadratic = release.family.as_quadratic(prior)
+    if quadratic is None:
+        return "The released sums are taken as normal given θ (central limit theorem)."
+    family, prior = quadratic
+    sentences = []
+    if isinstance(prior, Independent) and isinstance(prior.parts["covariates"], CovariateMoments):
+        sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
+    if family.intervals is not None:
+        sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
+    return " ".join(sentences) or None
 
 
 def _check_enough(family: AbstractFamily, n: float) -> None:

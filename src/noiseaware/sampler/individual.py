@@ -18,7 +18,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import Release
-from noiseaware.family import LinearRegression
+from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart
 from noiseaware.sampler import exact
@@ -54,9 +54,13 @@ def batch(
         return _chains(keys, family, prior, mechanism, y, n=int(n), num_draws=num_draws)
 
 
-def explanation(release: Release) -> str | None:
-    """Exact in law, but for what is neglected of the noise and of private bounds."""
-    return exact.explanation(release)
+def explanation(release: Release, prior: AbstractPrior) -> str | None:
+    """Exact in law, bounds included, but for what is neglected of coarse noise and of private bounds."""
+    return exact.explanation(release, prior)
+
+
+def serves(family: AbstractFamily) -> bool:
+    return isinstance(family, LinearRegression)
 
 
 @functools.partial(jax.jit, static_argnames=("n", "num_draws"))
