@@ -6,7 +6,9 @@ live on the whole line v = g(θ) of the prior (logit, log or θ itself), so that
     p(θ) = p(v) · dv/dθ        on a logarithmic axis p(log θ) = p(v) · dv/d log θ
 """
 
+import textwrap
 import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import jax
@@ -26,38 +28,69 @@ if TYPE_CHECKING:
 POSTERIOR, NAIVE, PRIOR, TRUTH = "#1d5fa3", "#c4560a", "#6b7280", "#0f172a"
 _POINTS = 600
 _TALLEST = 2.5  # a naive spike may stand this much above the posterior before it is cut
+_MOST_PANELS = 24
+_LINE = 32  # letters under a panel
 _WIDE = 40.0  # an interval whose ends differ by more than this factor is shown on a logarithmic axis
 
 
-def densities(posterior: "Posterior", truths: dict[str, float]) -> "Figure":
-    """A figure with a panel for each number of the parameter."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+@dataclass(frozen=True)
+class _Number:
+    """One number of the parameter, and all that its panel shows."""
 
-    names = list(posterior.marginals())
-    columns = 1 if len(names) == 1 else min(3, len(names))
-    rows = -(-len(names) // columns)
-    size = (7.2, 3.7) if columns == 1 else (3.1 * columns, 0.5 + 2.6 * rows)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    name: str
+    draws: np.ndarray
+    prior: AbstractScalarPrior
+    naive: AbstractScalarPrior
+    own: Estimate
+    other: Estimate
+    truth: float | None
+
+
+def densities(posterior: "Posterior", truths: dict[str, float]) -> "Figure":
+    """A figure with a panel for each number of the parameter, or for the first of very many."""
+    numbers = _numbers(posterior, truths)
+    shown = numbers[:_MOST_PANELS]
+    figure, axes = grid(len(shown), (7.2, 3.7), 2.6)
     with warnings.catch_warnings(), jax.enable_x64(True):
         warnings.filterwarnings("ignore", "Glyph")  # a column may be named in any script
-        axes = figure.subplots(rows, columns, squeeze=False).ravel()
-        cut = [_panel(axes[i], posterior, i, truths.get(name)) for i, name in enumerate(names)]
-        for unused in axes[len(names) :]:
-            unused.remove()
-        _legend(figure, axes[0], is_cut=any(cut))
+        cut = [_panel(panel, posterior, number) for panel, number in zip(axes, shown, strict=True)]
+        note = f"Bars: {PERCENT} intervals and means." + " The naive curve goes off the top." * any(cut)
+        if len(numbers) > len(shown):
+            note += f" The first {len(shown)} of {len(numbers)} numbers."
+        legend(figure, axes[0], note)
         figure.draw_without_rendering()
     return figure
 
 
-def _panel(axes: "Axes", posterior: "Posterior", index: int, truth: float | None) -> bool:
+def grid(count: int, alone: tuple[float, float], height: float) -> tuple["Figure", list["Axes"]]:
+    """A figure with so many panels, two or three abreast unless there is only one."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = 1 if count == 1 else 2 if count in (2, 4) else 3
+    rows = -(-count // columns)
+    figure = Figure(figsize=alone if count == 1 else (9.3, 0.5 + height * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for unused in axes[count:]:
+        unused.remove()
+    return figure, axes[:count]
+
+
+def _numbers(posterior: "Posterior", truths: dict[str, float]) -> list[_Number]:
+    draws, priors, naives = posterior.marginals(), split(posterior.prior), posterior.naive_marginals()
+    estimates = zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
+    return [
+        _Number(name, draws[name], prior, naive, own, other, truths.get(name))
+        for name, prior, naive, (own, other) in zip(draws, priors, naives, estimates, strict=True)
+    ]
+
+
+def _panel(axes: "Axes", posterior: "Posterior", number: _Number) -> bool:
     """Draw one number, and say whether the naive curve goes off the top."""
-    name, draws = list(posterior.marginals().items())[index]
-    prior, naive = split(posterior.prior)[index], posterior.naive_marginals()[index]
-    own, other = posterior.estimates()[index], posterior.naive_estimates()[index]
+    draws, prior, naive, own = number.draws, number.prior, number.naive, number.own
     is_log = isinstance(prior, Beta | Gamma | InverseGamma) and own.high > _WIDE * own.low
-    low, high = _window(draws, naive, truth, is_log=is_log)
+    low, high = _window(draws, naive, number.truth, is_log=is_log)
     x = np.geomspace(low, high, _POINTS) if is_log else np.linspace(low, high, _POINTS)
     height = _kernel(prior, draws, x, is_log=is_log)
     spike = _formula(naive, x, is_log=is_log)
@@ -66,11 +99,11 @@ def _panel(axes: "Axes", posterior: "Posterior", index: int, truth: float | None
     axes.plot(x, spike, color=NAIVE, linewidth=1.6, label="naive posterior")
     axes.plot(x, _formula(prior, x, is_log=is_log), color=PRIOR, linewidth=1.3, linestyle=(0, (5, 3)), label="prior")
     top = 1.08 * max(height.max(), min(spike.max(), _TALLEST * height.max()))
-    _intervals(axes, own, other, top)
-    if truth is not None:
-        axes.axvline(truth, color=TRUTH, linewidth=1.4, linestyle=(0, (1, 1.5)), label="truth")
+    _intervals(axes, own, number.other, top)
+    if number.truth is not None:
+        axes.axvline(number.truth, color=TRUTH, linewidth=1.4, linestyle=(0, (1, 1.5)), label="truth")
     _frame(axes, top, (low, high), is_log=is_log)
-    axes.set_xlabel(_label(posterior, name, is_log=is_log), parse_math=False)
+    axes.set_xlabel(_label(posterior, number.name, is_log=is_log), parse_math=False, fontsize=9.5)
     return bool(spike.max() > top)
 
 
@@ -147,12 +180,21 @@ def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
     if isinstance(posterior.release.family, Categorical):
         return f"probability of {level(name)[:24]}"
     meaning = gloss(posterior.release, name)
-    label = meaning.removeprefix("the ") if meaning == f"the {name}" else f"{name}: {meaning}"
+    is_plain = meaning == f"the {name}" or "[" in name
+    label = wrapped(meaning.removeprefix("the ")) if is_plain else f"{name}: {meaning}"
     return label + " (logarithmic axis)" * is_log
 
 
-def _legend(figure: "Figure", axes: "Axes", *, is_cut: bool) -> None:
+def wrapped(text: str) -> str:
+    """A label in at most two lines of a panel's width."""
+    lines = textwrap.wrap(text, _LINE) if " " in text or len(text) > _LINE else [text]
+    return "\n".join(lines if len(lines) <= 2 else [lines[0], lines[1][: _LINE - 1] + "…"])
+
+
+def legend(figure: "Figure", axes: "Axes", note: str) -> None:
+    """One legend for all panels, and a note under them."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False, fontsize=9.5)
-    note = f"Bars: {PERCENT} intervals and means." + " The naive curve goes off the top." * is_cut
+    fits = int(0.65 * figure.get_figwidth())
+    ncols = len(labels) if len(labels) <= fits else -(-len(labels) // 2)
+    figure.legend(handles, labels, loc="outside upper center", ncols=ncols, frameon=False, fontsize=9.5)
     figure.supxlabel(note, fontsize=8.5, color="#4b5563", x=0.02, ha="left")

@@ -91,7 +91,7 @@ def infer(
     why = METHODS[name].explanation(release, prior)
     if METHODS[name].is_chain and (doubt := _doubt(draws)) is not None:
         warnings.warn(doubt, RuntimeWarning, stacklevel=2)
-        why = f"{why} {doubt}"
+        why = " ".join(filter(None, (why, doubt)))
     return Posterior(draws, release, prior, name, why, int(seed))
 
 
@@ -111,6 +111,11 @@ class Posterior:
     @property
     def is_exact(self) -> bool:
         return self.explanation is None
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether a draw depends on those before it."""
+        return METHODS[self.method].is_chain
 
     @property
     def num_draws(self) -> int:
@@ -194,6 +199,14 @@ class Posterior:
         from noiseaware.plot import densities
 
         return densities(self, self.truths(truth))
+
+    def plot_band(
+        self, column: str | None = None, *, data: object = None, truth: Truth | None = None
+    ) -> "matplotlib.figure.Figure":
+        """The regression line over one covariate or each, with its credible and predictive bands; data are public."""
+        from noiseaware.band import bands
+
+        return bands(self, column, data=data, truths=self.truths(truth))
 
     def report(self, path: str | os.PathLike, *, truth: Truth | None = None, force: bool = False) -> None:
         """Write a page that says what was released and what follows from it; it needs nothing but itself."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noiseaware.family import LinearRegression
+from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.marginal import PROBABILITY, Estimate, of_draws
+from noiseaware.prior import NormalInverseGamma, StudentT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,33 +50,62 @@ class Prediction:
 
 def predict(posterior: "Posterior", x: object, seed: int) -> Prediction:
     """Draws of y for each row of x."""
-    family = posterior.release.family
-    if not isinstance(family, LinearRegression):
-        raise ValueError(f"predict must follow a regression, got a {family.name} posterior.")
-    rows = _rows(family, x)
+    rows = rows_of(posterior.release.family, x)
     coefficients, variance = posterior.draws["coefficients"], posterior.draws["variance"]
     expectation = coefficients[:, :-1] @ rows.T + coefficients[:, -1:]
     noise = np.random.default_rng(seed).standard_normal(expectation.shape)
     return Prediction(expectation + np.sqrt(variance)[:, None] * noise, expectation)
 
 
-def _rows(family: LinearRegression, x: object) -> np.ndarray:
+def of_conjugate(belief: NormalInverseGamma, x: np.ndarray) -> tuple[list[StudentT], list[StudentT]]:
+    """The line and y at each row of x, given conjugate coefficients and variance: Student's t, with z = (x, 1).
+
+        line: dof 2 · shape, location zᵀmean, scale² = scale/shape · zᵀ precision⁻¹ z        y: 1 more after the dot
+    """
+    z = np.column_stack([x, np.ones(len(x))])
+    dof, ratio = 2 * float(belief.shape), float(belief.scale) / float(belief.shape)
+    centres = z @ np.asarray(belief.mean, dtype=float)
+    lengths = np.einsum("ri,ir->r", z, np.linalg.solve(np.asarray(belief.precision, dtype=float), z.T))
+
+    def laws(squares: np.ndarray) -> list[StudentT]:
+        return [StudentT(dof, float(c), float(s)) for c, s in zip(centres, np.sqrt(squares), strict=True)]
+
+    return laws(ratio * lengths), laws(ratio * (1 + lengths))
+
+
+def regression_of(family: AbstractFamily) -> LinearRegression:
+    """The family, if it is one that predicts."""
+    if not isinstance(family, LinearRegression):
+        raise ValueError(f"a prediction must follow a regression, got a {family.name} release.")
+    return family
+
+
+def rows_of(family: AbstractFamily, x: object) -> np.ndarray:
     """Covariates as rows of numbers, from columns by name or from rows."""
+    names = regression_of(family).x
     if isinstance(x, Mapping) or hasattr(x, "columns"):
-        missing = [name for name in family.x if name not in x]  # type: ignore[operator]
-        if missing:
-            raise ValueError(f"x must have a column {missing[0]!r}, got none.")
-        x = np.stack(np.broadcast_arrays(*(np.atleast_1d(x[name]) for name in family.x)), axis=-1)  # type: ignore[index]
+        x = _by_name(names, x)
     try:
         rows = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"x must be numbers, got {type(x).__name__}.") from None
-    p = len(family.x)
+        raise ValueError(f"x must be numbers, got {str(x)[:60]!r}.") from None
+    p = len(names)
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1) if p == 1 else rows.reshape(1, -1)
     if rows.ndim != 2 or rows.shape[1] != p:
-        names = ", ".join(family.x)
-        raise ValueError(f"x must have {p} number{'s' * (p > 1)} a record ({names}), got {rows.shape[-1]}.")
+        got = rows.shape[-1] if rows.ndim == 2 else f"an array of {rows.ndim} axes"
+        raise ValueError(f"x must have {p} number{'s' * (p > 1)} a record ({', '.join(names)}), got {got}.")
     if not np.isfinite(rows).all():
-        raise ValueError("x must be finite.")
+        raise ValueError(f"x must be finite, got {rows[~np.isfinite(rows)][0]}.")
     return rows
+
+
+def _by_name(names: tuple[str, ...], x) -> np.ndarray:
+    """The columns of a table side by side; a single number stands for a whole column."""
+    if missing := [name for name in names if name not in x]:
+        raise ValueError(f"x must have a column {missing[0]!r}, got {', '.join(map(str, x)) or 'none'}.")
+    columns = [np.atleast_1d(x[name]) for name in names]
+    sizes = sorted({len(column) for column in columns} - {1})
+    if len(sizes) > 1:
+        raise ValueError(f"x must have columns of one length, got {sizes[0]} and {sizes[1]}.")
+    return np.stack(np.broadcast_arrays(*columns), axis=-1)

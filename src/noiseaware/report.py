@@ -9,6 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from noiseaware import words
+from noiseaware.band import bands
+from noiseaware.family import LinearRegression
 from noiseaware.plot import densities
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def page(posterior: "Posterior", truths: dict[str, float]) -> str:
 
     loader = jinja2.PackageLoader("noiseaware", "templates")
     environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
-    figure = densities(posterior, truths)
+    is_regression = isinstance(posterior.release.family, LinearRegression)
     return environment.get_template("report.html").render(
         title=_title(posterior),
         headline=words.headline(posterior),
@@ -39,20 +41,24 @@ def page(posterior: "Posterior", truths: dict[str, float]) -> str:
         rows=_rows(posterior),
         diagnostics=_diagnostics(posterior),
         truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
-        figure=markupsafe.Markup(svg(figure)),  # drawn here; matplotlib escapes the names in it
+        # drawn here; matplotlib escapes the names in it
+        figure=markupsafe.Markup(svg(densities(posterior, truths))),
+        band=markupsafe.Markup(svg(bands(posterior, truths=truths), "band")) if is_regression else None,
+        band_alternative=_band_alternative(posterior) if is_regression else None,
+        is_regression=is_regression,
         alternative=_alternative(posterior, truths),
-        prior=words.prior_words(posterior.prior),
+        prior=words.belief(posterior.release, posterior.prior),
         parameter=" and ".join(words.gloss(posterior.release, name) for name in posterior.draws),
         posterior=posterior,
         version=__version__,
     )
 
 
-def svg(figure: "Figure") -> str:
-    """A figure as an <svg> element: text stays text, and the bytes depend on the figure only."""
+def svg(figure: "Figure", salt: str = "noiseaware") -> str:
+    """A figure as an <svg> element: text stays text, and the bytes depend on the figure and the salt of its ids."""
     import matplotlib
 
-    settings: dict = {"svg.fonttype": "none", "svg.hashsalt": "noiseaware"}
+    settings: dict = {"svg.fonttype": "none", "svg.hashsalt": salt}
     metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
     with matplotlib.rc_context(settings):
         buffer = io.StringIO()
@@ -63,12 +69,16 @@ def svg(figure: "Figure") -> str:
         re.sub(r'\s(xmlns(:\w+)?|width|height)="[^"]*"', "", element[: element.index(">")])
         + element[element.index(">") :]
     )
+    element = re.sub(r'<g id="[^"]*"', "<g", element)  # nothing refers to these, and two figures would share them
     return element.replace("<svg", '<svg aria-hidden="true"', 1)
 
 
 def _title(posterior: "Posterior") -> str:
-    columns = posterior.release.family.columns
-    return f"What the release of {words.shown(columns[0])} supports" if columns else "What the release supports"
+    family = posterior.release.family
+    if isinstance(family, LinearRegression):
+        return f"What the release of {words.shown(family.y)} given {words.several(family.x)} supports"
+    of = f" of {words.several(family.columns)}" if family.columns else ""
+    return f"What the release{of} supports"
 
 
 def _rows(posterior: "Posterior") -> list[dict]:
@@ -80,8 +90,7 @@ def _rows(posterior: "Posterior") -> list[dict]:
 
 
 def _cells(estimate: "Estimate") -> dict[str, str]:
-    mean, low, high = (words.number(v, estimate.sd) for v in (estimate.mean, estimate.low, estimate.high))
-    return {"mean": mean, "sd": words.number(estimate.sd, estimate.sd), "interval": f"{low} to {high}"}
+    return dict(zip(("mean", "sd", "interval"), words.cells(estimate), strict=True))
 
 
 def _diagnostics(posterior: "Posterior") -> list[dict[str, str]]:
@@ -107,4 +116,13 @@ def _alternative(posterior: "Posterior", truths: dict[str, float]) -> str:
     ]
     return (
         f"Densities of posterior, naive posterior and prior, with {words.PERCENT} intervals. " + "; ".join(parts) + "."
+    )
+
+
+def _band_alternative(posterior: "Posterior") -> str:
+    """The picture of the line, for someone who cannot see it."""
+    family = posterior.release.family
+    return (
+        f"The regression line of {words.shown(family.y)} over {words.several(family.x)}, "  # type: ignore[attr-defined]
+        f"with its 50 % and {words.PERCENT} credible bands, the {words.PERCENT} predictive band, and the naive line."
     )

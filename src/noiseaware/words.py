@@ -6,6 +6,7 @@ that does not print before they are shown.
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
@@ -58,20 +59,25 @@ _LAWS = {
 _ENTRY = re.compile(r"(coefficients|mean|covariance)\[(.*)\]", re.DOTALL)
 _MOST_TOLD = 3  # parameters in a sentence
 _MOST_RELEASED = 6  # statistics in a line
+_MOST_LISTED = 30  # statistics on a page
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _NEIGHBOURS = {"replace": "one record is replaced by another", "add_remove": "one record is added or removed"}
 
 
-def number(value: float, sd: float = math.nan) -> str:
-    """A number as a person would write it: to two figures of its sd, or else to four figures of its own."""
+def number(value: float, sd: float = math.nan, *, is_signed: bool = False) -> str:
+    """A number as a person would write it: to two figures of its sd, or else to four figures of its own.
+
+    A small one has figures of its own too, unless it is one that may be on either side of 0.
+    """
     if not math.isfinite(value):
         return "–"
     decimals = 1 - math.floor(math.log10(sd)) if sd > 0 else None
-    if decimals is None or 0 < abs(value) < 10.0 ** (1 - decimals):
+    if decimals is None or (not is_signed and 0 < abs(value) < 10.0 ** (1 - decimals)):
         return _written(value, 4 if decimals is None else 3)
     if not 1e-4 <= sd < 1e15 and not 1e-4 <= abs(value) < 1e15:
         return _written(value, 3)
-    return f"{value:,.{min(15, max(0, decimals))}f}".replace("-", "−")
+    text = f"{value:,.{min(15, max(0, decimals))}f}"
+    return (text if text.strip("-0.") else text.lstrip("-")).replace("-", "−")
 
 
 def _written(value: float, figures: int) -> str:
@@ -90,6 +96,13 @@ def shown(text: object, longest: int = 60) -> str:
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 
 
+def several(names: Sequence[str]) -> str:
+    """Names in a sentence: a; a and b; a, b and 3 more."""
+    told = [shown(name) for name in names[: _MOST_TOLD if len(names) == _MOST_TOLD else 2]]
+    more = [f"{len(names) - len(told)} more"] if len(names) > len(told) else []
+    return _listed([*told, *more])
+
+
 def prior_words(prior: AbstractPrior) -> str:
     """A prior as its author would write it: Gamma(8, 2), NormalInverseGamma([1, 0], 0.25, 20, 0.5)."""
     if isinstance(prior, Independent):
@@ -100,6 +113,24 @@ def prior_words(prior: AbstractPrior) -> str:
     own = [getattr(prior, field.name) for field in fields(prior)]
     numbers = prior.concentration if isinstance(prior, Dirichlet) else own
     return f"{type(prior).__name__}({', '.join(_plain(np.asarray(v, dtype=float)) for v in numbers)})"
+
+
+def belief(release: Release, prior: AbstractPrior) -> str:
+    """The person's own part of a prior, and a mention of what the family has put beside it."""
+    if not isinstance(prior, Independent) or set(prior.parts) != {"regression", "covariates"}:
+        return _shortened(prior_words(prior))
+    own, covariates = prior_words(prior.parts["regression"]), prior_words(prior.parts["covariates"])
+    completed = release.family.completed(prior.parts["regression"])
+    if covariates != prior_words(completed.parts["covariates"]):  # type: ignore[attr-defined]
+        return _shortened(f"{own} (covariates: {covariates})")
+    is_bounded = getattr(release.family, "intervals", None) is not None
+    spread = "spread from the bounds" if is_bounded else "about 0 with a spread of about 0.25, since nothing was said"
+    return _shortened(f"{own} (covariates: normal, {spread})")
+
+
+def _shortened(text: str) -> str:
+    """Of long lists of numbers, the first and the last."""
+    return re.sub(r"\[([^][,]+, [^][,]+, [^][,]+), [^][]*, ([^][,]+, [^][,]+)\]", r"[\1, …, \2]", text)
 
 
 def _plain(value: np.ndarray) -> str:
@@ -210,7 +241,7 @@ def facts(release: Release) -> list[tuple[str, str]]:
         ("Records", f"{release.n:,}, {_RECORDS[release.family.name]}"),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
         ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
-        ("Released", released(release) + _units(release)),
+        ("Released", released(release, _MOST_LISTED) + _units(release)),
         ("Noise", noise(release)),
         ("Guarantee", guarantee(release)),
         ("Ledger entry", origin.ledger_entry),
@@ -242,7 +273,7 @@ def brief(release: Release) -> str:
 
 def headline(posterior: "Posterior") -> str:
     """The posterior in one plain sentence."""
-    start = f"Given this release and the prior {prior_words(posterior.prior)}, "
+    start = f"Given this release and the prior {belief(posterior.release, posterior.prior)}, "
     estimates = posterior.estimates()
     if isinstance(posterior.release.family, Categorical):
         likely = max(estimates, key=lambda e: e.mean)
@@ -305,13 +336,29 @@ def _impossible_moments(release: Release) -> str | None:
 
 
 def exactness(posterior: "Posterior") -> str:
+    draws = f"{posterior.num_draws:,}"
+    if posterior.is_exact and posterior.is_chain:
+        return f"Exact in the limit: {draws} draws of converged chains whose limit is the posterior itself."
     if posterior.is_exact:
-        return f"Exact: {posterior.num_draws:,} independent draws from the posterior, with nothing approximated."
+        return f"Exact: {draws} independent draws from the posterior, with nothing approximated."
     return f"Approximate: {posterior.explanation}"
 
 
+def cells(estimate: Estimate) -> tuple[str, str, str]:
+    """Mean, sd and interval as text."""
+    mean, sd, low, high = _numbers(estimate)
+    return mean, sd, f"{low} to {high}"
+
+
 def between(estimate: Estimate) -> str:
-    return f"between {number(estimate.low, estimate.sd)} and {number(estimate.high, estimate.sd)}"
+    _, _, low, high = _numbers(estimate)
+    return f"between {low} and {high}"
+
+
+def _numbers(estimate: Estimate) -> tuple[str, ...]:
+    """Mean, sd and ends of the interval, to as many figures as the sd gives sense to."""
+    values = (estimate.mean, estimate.sd, estimate.low, estimate.high)
+    return tuple(number(value, estimate.sd, is_signed=estimate.low < 0) for value in values)
 
 
 def level(name: str) -> str:

@@ -159,6 +159,6 @@ def test_a_family_of_ones_own_by_its_file(tmp_path, run, refused):
     command = ("infer", str(tmp_path / "speed.json"), "--prior", "gamma(8, 2)", "--seed", "1", "--json")
     assert "family.name must be one of" in refused(*command)
     found = json.loads(run(*command, "--family", f"{file}:Rayleigh").stdout)
-    assert found["method"] == "gibbs"
+    assert found["method"] == "hmc"
     assert 3 < found["parameters"]["theta"]["mean"] < 6
     assert "must name a class" in refused(*command, "--family", f"{file}:Weibull")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from noiseaware.words import PERCENT, number, shown
+from noiseaware.words import PERCENT, cells, number, shown
 
 if TYPE_CHECKING:
     from noiseaware.marginal import Estimate
@@ -14,18 +14,28 @@ if TYPE_CHECKING:
 
 def table(posterior: "Posterior", truths: dict[str, float] | None = None) -> Table:
     """What the release supports, and beside it what the naive analyst believes."""
+    return _table(posterior, "", posterior.estimates(), posterior.naive_estimates(), truths)
+
+
+def predictions(posterior: "Posterior", own: list["Estimate"], naive: list["Estimate"]) -> Table:
+    """The same of new records."""
+    return _table(posterior, "prediction", own, naive)
+
+
+def _table(
+    posterior: "Posterior",
+    title: str,
+    estimates: list["Estimate"],
+    naive_estimates: list["Estimate"],
+    truths: dict[str, float] | None = None,
+) -> Table:
     grid = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    grid.add_column("")
+    grid.add_column(title)
     for heading in ("mean", "sd", f"{PERCENT} interval", *(["truth"] if truths else [])):
         grid.add_column(heading, justify="right", no_wrap=True)
-    for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True):
+    for own, naive in zip(estimates, naive_estimates, strict=True):
         truth = [number(truths[own.name])] if truths else []
-        grid.add_row(Text(shown(own.name)), *_cells(own), *truth, style="bold")
+        grid.add_row(Text(shown(own.name)), *cells(own), *truth, style="bold")
         if posterior.method != "naive":
-            grid.add_row(Text("  if naive"), *_cells(naive), *truth, style="yellow")
+            grid.add_row(Text("  if naive"), *cells(naive), *truth, style="yellow")
     return grid
-
-
-def _cells(estimate: "Estimate") -> tuple[str, str, str]:
-    mean, low, high = (number(v, estimate.sd) for v in (estimate.mean, estimate.low, estimate.high))
-    return mean, number(estimate.sd, estimate.sd), f"{low} to {high}"

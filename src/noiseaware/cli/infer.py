@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from noiseaware.cli.at import places
 from noiseaware.cli.failure import Unfit, say
 from noiseaware.cli.prior import EXAMPLES, parse
 
@@ -25,6 +26,9 @@ def infer(
     family: Annotated[
         str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
     ] = None,
+    at: Annotated[
+        list[str] | None, typer.Option(help='Predict y of a new record (regression): "age=40, bmi=25"; repeatable.')
+    ] = None,
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
@@ -41,6 +45,8 @@ def infer(
 
     $ noiseaware infer wait.json --prior "gamma(8, 2)" --report wait.html
 
+    $ noiseaware infer pressure.json --prior "normal_inverse_gamma([0, 0, 120], 0.1, 3, 400)" --at "age=40, bmi=25"
+
     The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
     poisson, exponential and gamma; normal for normal with a known variance and normal_inverse_gamma without;
     normal_inverse_gamma for linear_regression, with the intercept last; normal_inverse_wishart for multivariate_normal.
@@ -48,8 +54,9 @@ def infer(
     _check_outputs(output, report, force=force, json=json)
     from noiseaware.posterior import infer as infer_posterior
 
-    believed = parse(prior)
-    posterior = infer_posterior(_load(path, family), believed, method=method, num_draws=draws, seed=seed)
+    believed, release = parse(prior), _load(path, family)
+    records = places(at, release.family)
+    posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
     if strict:
         _check_diagnostics(posterior)
     if report is not None:
@@ -58,7 +65,7 @@ def infer(
         sys.stdout.buffer.write(posterior.to_arviz().to_netcdf(engine="h5netcdf"))
     elif output is not None:
         posterior.save(output, force=force)
-    typer.echo(_json(posterior)) if json else _print(posterior, is_aside=output == "-")
+    typer.echo(_json(posterior, records)) if json else _print(posterior, records, is_aside=output == "-")
     for written in filter(None, (report, output)):
         if written != "-":
             say(f"wrote {written}")
@@ -103,18 +110,19 @@ def _check_diagnostics(posterior: "Posterior") -> None:
             raise Unfit(f"r_hat of {name} must be at most {LARGEST_RHAT}, got {row['r_hat']:.3f}.")
 
 
-def _json(posterior: "Posterior") -> str:
+def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
     import json
 
     from noiseaware import __version__
+    from noiseaware.cli.at import predicted
     from noiseaware.marginal import PROBABILITY
     from noiseaware.words import prior_words
 
+    def numbers(e) -> dict:
+        return {"mean": e.mean, "sd": None if e.sd != e.sd else e.sd, "interval": [e.low, e.high]}
+
     def plain(estimates) -> dict:
-        return {
-            e.name: {"mean": e.mean, "sd": None if e.sd != e.sd else e.sd, "interval": [e.low, e.high]}
-            for e in estimates
-        }
+        return {e.name: numbers(e) for e in estimates}
 
     document = {
         "parameters": plain(posterior.estimates()),
@@ -128,19 +136,25 @@ def _json(posterior: "Posterior") -> str:
         "seed": posterior.seed,
         "version": __version__,
     }
+    if records:
+        pairs = zip(records, *predicted(posterior, records), strict=True)
+        document["predictions"] = [{"at": at, **numbers(own), "naive": numbers(naive)} for at, own, naive in pairs]
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
-def _print(posterior: "Posterior", *, is_aside: bool) -> None:
+def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside: bool) -> None:
     from rich.console import Console
     from rich.text import Text
 
     from noiseaware import words
-    from noiseaware.cli.estimate import table
+    from noiseaware.cli.at import predicted
+    from noiseaware.cli.estimate import predictions, table
 
     console = Console(stderr=is_aside, highlight=False)
     console.print(Text(words.brief(posterior.release)), style="dim", soft_wrap=True)
     console.print(table(posterior))
+    if records:
+        console.print(predictions(posterior, *predicted(posterior, records)))
     console.print(Text(words.exactness(posterior)), soft_wrap=True)
-    prior, draws = words.prior_words(posterior.prior), f"{posterior.num_draws:,} draws"
+    prior, draws = words.belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
     console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)
