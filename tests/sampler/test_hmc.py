@@ -83,7 +83,12 @@ def rng(seed):
 # Noise above, near and below the sampling error, as far as weighted tables reach; NUTS goes on in the slow test below.
 @pytest.mark.parametrize(
     ("p", "n", "law", "scale"),
-    [(1, 8, "laplace", 12.0), (1, 30, "gaussian", 8.0), (1, 12, "laplace", 4.0), (3, 12, "laplace", 15.0)],
+    [
+        (1, 8, "laplace", 12.0),
+        (1, 12, "laplace", 4.0),
+        pytest.param(1, 30, "gaussian", 8.0, marks=pytest.mark.slow),
+        pytest.param(3, 12, "laplace", 15.0, marks=pytest.mark.slow),
+    ],
 )
 def test_regression_against_tables_from_the_prior(p, n, law, scale, rng):
     prior = regression_prior(p)
@@ -98,6 +103,7 @@ def test_regression_against_tables_from_the_prior(p, n, law, scale, rng):
     agree(draws, cdf, worth)
 
 
+@pytest.mark.slow
 def test_regression_with_bounds_is_in_the_units_of_the_data(rng):
     """The same release, once in raw units and once scaled by bounds: the posterior does not change."""
     prior, n = regression_prior(2), 40
@@ -118,7 +124,7 @@ def test_regression_with_bounds_is_in_the_units_of_the_data(rng):
             assert stats.ks_2samp(a, b, method="asymp").statistic < 1.95 * (2 / (0.5 * DRAWS)) ** 0.5
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
 def test_multivariate_normal_against_tables_from_the_prior(law, rng):
     prior, n, scale = na.prior.NormalInverseWishart([0.5, -0.5], 1.5, [[1.0, 0.3], [0.3, 2.0]], 6), 15, 10.0
 
@@ -165,6 +171,7 @@ def test_normal_mean_and_variance_against_tables_from_the_prior(n, scale, bounds
     agree(draws, cdf, worth, slack=0.0 if bounds is None else 0.01)
 
 
+@pytest.mark.slow
 def test_covariates_of_any_law_by_their_moments(rng):
     """A skew covariate of known law: only Σx and Σx² are approximated, as normal."""
     n, scale = 60, 12.0
@@ -187,6 +194,7 @@ def test_covariates_of_any_law_by_their_moments(rng):
     agree(draws, *weighted("laplace", scale, y, [tables(40_000) for _ in range(10)]), slack=0.01)
 
 
+@pytest.mark.slow
 def test_a_family_of_several_levels_agrees_with_the_exact_sampler():
     """The collapsed central limit theorem for a vector of probabilities."""
     release = na.Release(
@@ -217,6 +225,7 @@ def test_impossible_and_degenerate_releases_have_an_answer(values):
         assert np.isfinite(draws).all()
 
 
+@pytest.mark.slow
 def test_collinear_covariates_have_an_answer(rng):
     x = rng.normal(size=(1, 500, 1)) * 0.3
     table = np.concatenate([x, x, 0.5 * x + 0.1 * rng.normal(size=x.shape)], axis=2)

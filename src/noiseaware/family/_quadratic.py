@@ -10,6 +10,7 @@ so that the coordinates ū and the Cholesky factor of C/n, its diagonal in logs,
 """
 
 import abc
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -146,8 +147,7 @@ class AbstractQuadraticFamily(AbstractFamily):
         """ū and the scatter C = Σuuᵀ − nūūᵀ."""
         d = self.dimension
         mean = s[:d] / n
-        upper = jnp.zeros((d, d)).at[np.triu_indices(d)].set(s[d:])
-        return mean, upper + jnp.triu(upper, 1).T - n * jnp.outer(mean, mean)
+        return mean, s[_places(d)] - n * jnp.outer(mean, mean)
 
     def joined(self, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> Float[Array, " k"]:
         """The statistic with this ū and C."""
@@ -170,7 +170,7 @@ class AbstractQuadraticFamily(AbstractFamily):
         """
         d = self.dimension
         logs = v[d : 2 * d]
-        factor = jnp.zeros((d, d)).at[np.tril_indices(d, -1)].set(v[2 * d :]) + jnp.diag(jnp.exp(logs))
+        factor = jnp.concatenate([v[2 * d :], jnp.exp(logs), jnp.zeros(1)])[_factor_places(d)]
         return v[:d], n * factor @ factor.T, ((n - jnp.arange(1.0, d + 1)) * logs).sum()
 
     def to_real(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
@@ -194,6 +194,24 @@ def distance_squared(dimension: int, neighbours: Neighbours, bounds: tuple | Non
     check_neighbours(neighbours)
     moved = (2 if neighbours == "replace" else 1) * dimension * (dimension + 1)
     return float(moved) if bounds is None else moved * bounds[1] ** 4
+
+
+@functools.cache  # gathering by places is many times faster than setting entries of an array
+def _places(d: int) -> np.ndarray:
+    """Where Σu_i u_j stands in the statistic."""
+    places = np.zeros((d, d), dtype=int)
+    places[np.triu_indices(d)] = d + np.arange(d * (d + 1) // 2)
+    return np.maximum(places, places.T)
+
+
+@functools.cache
+def _factor_places(d: int) -> np.ndarray:
+    """Where the entries of a lower triangular matrix stand in (those below the diagonal, the diagonal, 0)."""
+    below = d * (d - 1) // 2
+    places = np.full((d, d), below + d)
+    places[np.tril_indices(d, -1)] = np.arange(below)
+    places[np.diag_indices(d)] = below + np.arange(d)
+    return places
 
 
 def checked_intervals(bounds: object, columns: Sequence[str]) -> tuple[Bounds, ...] | None:

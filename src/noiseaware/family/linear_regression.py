@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
+from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
 from noiseaware.family.multivariate_normal import MultivariateNormal, log_evidence, moment_names, update_normal
 from noiseaware.prior import (
@@ -192,13 +193,13 @@ class LinearRegression(AbstractQuadraticFamily):
     ) -> Float[Array, ""]:
         """log Z of the regression's posterior, −½ log |precision| − shape · log scale, and that of the covariates'."""
         p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
-        pivots = jnp.log(jnp.diag(jnp.linalg.cholesky(self._normal_equations(regression, mean, scatter, n))))
+        pivots = log_pivots(self._normal_equations(regression, mean, scatter, n))
         own = -pivots[:-1].sum() - (2 * regression.shape + n) * pivots[-1]
         if isinstance(covariates, NormalInverseWishart):
             return own + log_evidence(covariates, mean[:p], scatter[:p, :p], n)
         # S is normal, and the rest has the density |S|^−½ · residual^{(n−q)/2 − 1} given S; h_n(s) is taken back
         inner = scatter[:p, :p]
-        back = (n - self.dimension - 1) * jnp.log(jnp.diag(jnp.linalg.cholesky(inner))).sum()
+        back = (n - self.dimension - 1) * log_pivots(inner).sum()
         sums = jnp.concatenate([n * mean[:p], (inner + n * jnp.outer(mean[:p], mean[:p]))[np.triu_indices(p)]])
         root = jnp.linalg.cholesky(n * jnp.asarray(covariates.covariance))
         away = jax.scipy.linalg.solve_triangular(root, sums - n * jnp.asarray(covariates.mean), lower=True)
@@ -228,11 +229,16 @@ class LinearRegression(AbstractQuadraticFamily):
 
     def _sums(self, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric) -> Float[Array, "r r"]:
         """Σ(z, y)(z, y)ᵀ of z = (u, 1)."""
-        place = np.append(np.arange(self.dimension - 1), self.dimension)  # the constant stands before y
-        sums = n * jnp.outer(mean, mean) + scatter
-        whole = jnp.zeros((self.dimension + 1,) * 2).at[np.ix_(place, place)].set(sums)
-        edge = jnp.zeros(self.dimension + 1).at[place].set(n * mean).at[self.dimension - 1].set(n)
-        return whole.at[self.dimension - 1].set(edge).at[:, self.dimension - 1].set(edge)
+        q = self.dimension
+        entries = jnp.concatenate([(n * jnp.outer(mean, mean) + scatter).ravel(), n * mean, jnp.full(1, n)])
+        order = [*range(q - 1), q, q - 1]  # the constant, last of (x, y, 1), stands before y
+        return entries[_sum_places(q)[np.ix_(order, order)]]
+
+
+def _sum_places(d: int) -> np.ndarray:
+    """Where the entries of Σ(u, 1)(u, 1)ᵀ stand in (Σuuᵀ row by row, Σu, n)."""
+    edge = d * d + np.arange(d)
+    return np.block([[np.arange(d * d).reshape(d, d), edge[:, None]], [edge[None], np.full((1, 1), d * d + d)]])
 
 
 def _scaled_covariates(covariates: NormalInverseWishart | CovariateMoments, family: LinearRegression) -> AbstractPrior:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
+from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
 from noiseaware.prior import AbstractPrior, NormalInverseWishart, Numeric
 
@@ -137,5 +138,4 @@ def log_evidence(
 ) -> Float[Array, ""]:
     """log Z(posterior), up to a constant: −½(dof + n) log |scale|."""
     posterior = update_normal(prior, mean, scatter, n)
-    pivots = jnp.diag(jnp.linalg.cholesky(jnp.asarray(posterior.scale)))
-    return -posterior.dof * jnp.log(pivots).sum()
+    return -posterior.dof * log_pivots(jnp.asarray(posterior.scale)).sum()

@@ -26,6 +26,7 @@ from noiseaware.sampler.exact import noise_of
 
 _CHAINS, _BATCH_CHAINS = 64, 8
 _WARMUP = 100  # steps of one phase
+_BLOCK = 64  # draws of each chain that are compiled as one
 _ACCEPT = 0.8
 _LENGTH = 1.6  # of a trajectory in z: about a quarter of a standard normal's period
 _MOST_STEPS = 64
@@ -225,15 +226,21 @@ def draws(
     _check_enough(family, release.n)
     setting = (family, prior, mechanism, y, float(release.n))
     each = -(-num_draws // _CHAINS)
-    phases = _phases(each, 1)
-    key_start, *keys = jax.random.split(key, 5 + _LONGEST.bit_length())
+    block = min(each, _BLOCK)
+    key_start, key_warm, *keys = jax.random.split(key, 3 + _LONGEST.bit_length())
+    *warm, last = (jax.tree.map(lambda a, i=i: a[i], _phases(block, 1)) for i in range(4))
     state = _start(key_start, *setting, num_chains=_CHAINS)
+    for key_phase, phase in zip(jax.random.split(key_warm, len(warm)), warm, strict=True):
+        state, *_ = _go_on(key_phase, state, *setting, phase, num_draws=block)
     theta = jnp.zeros(())
-    for i, key_phase in enumerate(keys):
-        phase = jax.tree.map(lambda a, i=i: a[min(i, 3)], phases)
-        phase = phase._replace(thin=phase.thin * 2 ** max(0, i - 3))
-        state, theta, v, _ = _go_on(key_phase, state, *setting, phase, num_draws=each)
-        if i >= 3 and has_converged(np.asarray(v)):
+    for doubling, key_kept in enumerate(keys):
+        found = []
+        for key_block in jax.random.split(key_kept, -(-each // block)):
+            phase = last._replace(thin=last.thin * 2**doubling)
+            state, *kept = _go_on(key_block, state, *setting, phase, num_draws=block)
+            found.append(kept[:2])
+        theta, v = (jnp.concatenate(parts)[:each] for parts in zip(*found, strict=True))
+        if has_converged(np.asarray(v)):
             break
     return jnp.swapaxes(theta, 0, 1).reshape(_CHAINS * each, *theta.shape[2:])[:num_draws]
 

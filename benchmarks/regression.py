@@ -1,0 +1,140 @@
+"""Private linear regression: effective draws per second of the default engine against the alternatives, in one run.
+
+    one covariate and intercept, n = 100, ε = 1
+    (a) Gibbs-SS-Update, jitted, 16 chains       (b) NumPyro NUTS on the collapsed model (parameters and Bartlett factors)
+    (c) MCMC-Ind: NumPyro NUTS on the latent records
+
+Then the default engine's time against n, and ten covariates. Compile time is left out: everything runs twice, and the
+second run, warm-up included, is measured. ESS is the bulk ESS of the worst of slope, intercept and variance.
+
+    python benchmarks/regression.py
+"""
+
+import time
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from arviz_stats.base import array_stats
+
+import noiseaware as na
+from noiseaware.posterior import METHODS
+
+EPSILON, N = 1.0, 100
+REGRESSION = (0.5 / 19, 20, 0.5)  # precision, shape, scale, as in the paper
+
+
+def setting(p: int, n: int) -> tuple[na.Release, na.prior.Independent]:
+    """A release of simulated records, and the prior that they come from."""
+    names = [f"x{j}" for j in range(p)]
+    family = na.family.LinearRegression(names, "y", bounds=dict.fromkeys(names, (-1, 1)) | {"y": (-3.5, 3.5)})
+    prior = na.prior.Independent(
+        regression=na.prior.NormalInverseGamma([0.0] * (p + 1), *REGRESSION),
+        covariates=na.prior.NormalInverseWishart([0.0] * p, 1, 1.0, 50),
+    )
+    theta = prior.sample(jax.random.key(3))
+    s = np.array([column.sum() for column in family.alter(family.sample(jax.random.key(4), theta, n))])
+    scale = family.sensitivity() / EPSILON
+    y = s + np.random.default_rng(5).laplace(scale=scale, size=s.shape)
+    return na.Release(family=family, values=y, n=n, mechanism=na.mechanism.Laplace(scale)), prior
+
+
+def worst_ess(draws: np.ndarray, chains: int) -> float:
+    """Of draws that lie chain after chain."""
+    each = len(draws) // chains
+    runs = draws[: chains * each].reshape(chains, each, -1)
+    return min(float(np.asarray(array_stats.ess(runs[..., j], method="bulk"))) for j in range(runs.shape[2]))
+
+
+def measure(method: str, release: na.Release, prior, num_draws: int, chains: int) -> tuple[float, float]:
+    """ESS per second of the second run, and its seconds."""
+    for attempt in range(2):
+        started = time.perf_counter()
+        draws = np.asarray(METHODS[method].draws(jax.random.key(attempt), release, prior, num_draws))
+        seconds = time.perf_counter() - started
+    return worst_ess(draws[:, : len(release.family.x) + 2], chains) / seconds, seconds
+
+
+def collapsed(release: na.Release, prior):
+    """The model of METHODS as one would write it in NumPyro, in the units of u: no record, no projection."""
+    family, n = release.family, float(release.n)
+    inner = family.scaled(prior)
+    regression, covariates = inner.parts["regression"], inner.parts["covariates"]
+    p = len(family.x)
+    root = np.linalg.inv(np.linalg.cholesky(np.asarray(covariates.scale)))
+
+    def model() -> None:
+        variance = numpyro.sample("variance", dist.InverseGamma(regression.shape, regression.scale))
+        z = numpyro.sample("z", dist.Normal(0, 1).expand([p + 1]).to_event(1))
+        half = jnp.linalg.inv(jnp.linalg.cholesky(regression.precision)).T
+        theta = numpyro.deterministic("theta", regression.mean + jnp.sqrt(variance) * half @ z)
+        # the covariates' precision is root' A A' root with A Bartlett's factor of a Wishart matrix
+        chi = numpyro.sample("chi", dist.Chi2(covariates.dof - jnp.arange(float(p))).to_event(1))
+        spread = jnp.linalg.inv((root.T @ jnp.diag(jnp.sqrt(chi))).T)  # p = 1: no entries below the diagonal
+        mean_z = numpyro.sample("mean_z", dist.Normal(0, 1).expand([p]).to_event(1))
+        mean = covariates.mean + spread @ mean_z / jnp.sqrt(covariates.count)
+        e = numpyro.sample("e", dist.Normal(0, 1).expand([p]).to_event(1))
+        scatter_chi = numpyro.sample("scatter_chi", dist.Chi2(n - 1 - jnp.arange(float(p))).to_event(1))
+        centre = mean + spread @ e / jnp.sqrt(n)
+        factor = spread @ jnp.diag(jnp.sqrt(scatter_chi))
+        scatter = factor @ factor.T
+        e0 = numpyro.sample("e0", dist.Normal(0, 1))
+        e1 = numpyro.sample("e1", dist.Normal(0, 1).expand([p]).to_event(1))
+        rest = numpyro.sample("rest", dist.Chi2(n - p - 1))
+        middle = centre @ theta[:p] + theta[p] + jnp.sqrt(variance / n) * e0
+        cross = scatter @ theta[:p] + jnp.sqrt(variance) * factor @ e1
+        own = cross @ jnp.linalg.solve(scatter, cross) + variance * rest
+        whole = jnp.block([[scatter, cross[:, None]], [cross[None], own[None, None]]])
+        s = family.joined(jnp.append(centre, middle), whole, n)
+        numpyro.sample("y", dist.Laplace(s, release.noise_scale).to_event(1), obs=jnp.asarray(release.values))
+
+    return model
+
+
+def nuts(release: na.Release, prior) -> tuple[float, float]:
+    """ESS per second of NUTS on the collapsed model, four chains vectorised."""
+    kernel = numpyro.infer.NUTS(collapsed(release, prior), target_accept_prob=0.9)
+    sampler = numpyro.infer.MCMC(
+        kernel, num_warmup=500, num_samples=1000, num_chains=4, chain_method="vectorized", progress_bar=False
+    )
+    for attempt in range(2):
+        started = time.perf_counter()
+        sampler.run(jax.random.key(attempt))
+        found = jax.block_until_ready(sampler.get_samples())
+        seconds = time.perf_counter() - started
+    return worst_ess(np.column_stack([found["theta"], found["variance"]]), 4) / seconds, seconds
+
+
+def main() -> None:
+    release, prior = setting(1, N)
+    ours, seconds = measure("hmc", release, prior, 64_000, 64)
+    print(f"default (hmc), 64 000 draws         {ours:12,.0f} ESS/s   {seconds:7.2f} s")
+    for label, bar, (rate, took) in (
+        ("(a) Gibbs-SS-Update", 100, measure("gibbs_ss_update", release, prior, 80_000, 16)),
+        ("(b) NUTS, collapsed model", 50, nuts(release, prior)),
+        ("(c) MCMC-Ind", 500, measure("mcmc_ind", release, prior, 2000, 4)),
+    ):
+        print(f"{label:35s} {rate:12,.1f} ESS/s   {took:7.2f} s   ours {ours / rate:10,.0f} ×   (bar {bar} ×)")
+    times = {}
+    for n in (10**2, 10**4, 10**6):
+        release, prior = setting(1, n)
+        rate, times[n] = measure("hmc", release, prior, 64_000, 64)
+        print(f"n = {n:<9,} {times[n]:7.2f} s   {rate:12,.0f} ESS/s")
+    print(f"slowest against n = 100: {max(times.values()) / times[10**2]:.2f} ×   (bar 1.5 ×)")
+    release, prior = setting(10, 1000)
+    for attempt in range(2):
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # chains that have not converged
+            posterior = na.infer(release, prior, seed=attempt)
+        print(f"ten covariates, {'compiled' if attempt else 'with compilation'}: {time.perf_counter() - started:.1f} s   (bar 60 s)")
+    table = posterior.summary()
+    print(f"  worst R-hat {table['r_hat'].max():.4f}, least ESS {table['ess_bulk'].min():,.0f}")
+
+
+if __name__ == "__main__":
+    with jax.enable_x64(True):
+        main()
