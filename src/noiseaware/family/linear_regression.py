@@ -34,7 +34,7 @@ from noiseaware.prior import (
 )
 
 # What is believed of covariates unless said: a normal law whose sd is a quarter of half the bounds' width, give or
-# take the half of it, so that bounds clamp less than one record in a hundred.
+# take the half of it, so that bounds clamp about one record in a hundred.
 _SPREAD, _DOF = 0.25, 6
 
 
