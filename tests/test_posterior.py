@@ -27,6 +27,20 @@ CELLS = na.Release(
 MEAN = na.Release(
     family=na.family.Normal("bp", variance=25.0), values=[12050.0], n=100, mechanism=na.mechanism.Laplace(300.0)
 )
+LINE = na.Release(
+    family=na.family.LinearRegression(["age", "bmi"], "pressure", bounds=[(0, 100), (10, 60), (60, 220)]),
+    values=[3.0, -40.0, 20.0, 30.0, 1.0, 9.0, 25.0, 4.0, 20.0],
+    n=200,
+    mechanism=na.mechanism.Laplace(0.5),
+)
+JOINT = na.Release(
+    family=na.family.MultivariateNormal(["a", "b"]),
+    values=[3.0, -40.0, 230.0, 31.0, 260.0],
+    n=200,
+    mechanism=na.mechanism.Gaussian([3.0, 3.0, 3.0, 2.0, 3.0]),
+)
+ABOUT_LINE = na.prior.NormalInverseGamma([0.5, 1.0, 90.0], [10.0, 5.0, 0.1], 3.0, 200.0)
+ABOUT_JOINT = na.prior.NormalInverseWishart([0, 0], 1, 3, 5)
 UNIFORM = na.prior.Beta(1, 1)
 FLAT = na.prior.Dirichlet([1, 1, 1])
 
@@ -86,6 +100,32 @@ def test_float64_inside_and_the_users_setting_untouched():
         (COUNT, UNIFORM, {"method": "mcmc_ind"}, "must be one of exact, hmc, gibbs, naive for this bernoulli family"),
         (COUNT, na.prior.Gamma(1, 1), {}, "prior must be a Beta for the bernoulli family, got Gamma"),
         (CELLS, na.prior.Dirichlet([1, 1]), {}, "prior must have 3 concentrations, one a level, got 2"),
+        (LINE, UNIFORM, {}, "prior must be a NormalInverseGamma for the linear_regression family, got Beta"),
+        (LINE, na.prior.NormalInverseGamma([0, 0], 1, 3, 3), {}, "prior must have a mean of 3 entries, one a"),
+        (LINE, na.prior.NormalInverseGamma(0, 1, 3, 3), {}, "mean of 3 entries, one a coefficient, got one"),
+        (LINE, na.prior.Independent(rate=na.prior.Gamma(1, 1)), {}, "prior must have the parts regression and"),
+        (
+            LINE,
+            na.prior.Independent(regression=ABOUT_LINE, covariates=na.prior.Normal(0, 1)),
+            {},
+            "covariates must be a NormalInverseWishart or CovariateMoments, got Normal",
+        ),
+        (
+            LINE,
+            na.prior.Independent(regression=ABOUT_LINE, covariates=na.prior.NormalInverseWishart([0], 1, 1, 5)),
+            {},
+            "covariates prior must have a mean of 2 entries, one a covariate, got 1",
+        ),
+        (
+            LINE,
+            na.prior.Independent(regression=ABOUT_LINE, covariates=na.prior.CovariateMoments.of(np.arange(9.0))),
+            {},
+            "must have a mean of 5 entries, one a moment up to the second, got 2",
+        ),
+        (LINE, ABOUT_LINE, {"method": "exact"}, "method must be one of hmc, gibbs_ss_update"),
+        (JOINT, na.prior.NormalInverseGamma([0, 0], 1, 3, 3), {}, "prior must be a NormalInverseWishart"),
+        (JOINT, na.prior.NormalInverseWishart([0, 0, 0], 1, 1, 5), {}, "must have a mean of 2 entries, one a column"),
+        (JOINT, ABOUT_JOINT, {"method": "gibbs"}, "one of hmc, naive for this multivariate_normal family"),
         (COUNT, UNIFORM, {"num_draws": 0}, "num_draws must be a whole number from 1 to 10000000, got 0"),
         (COUNT, UNIFORM, {"num_draws": 10**12}, "num_draws must be a whole number"),
         (COUNT, UNIFORM, {"num_draws": 2.5}, "num_draws must be a whole number"),
@@ -171,6 +211,59 @@ def test_truth_by_value_or_by_name():
         posterior.truths(0.3)
     with pytest.raises(ValueError, match="truth must name parameters"):
         posterior.truths({"rate": 0.3})
+
+
+NUMBERS = {
+    "line": (
+        LINE,
+        ABOUT_LINE,
+        ["coefficients[age]", "coefficients[bmi]", "coefficients[intercept]", "variance"],
+        {"coefficients": ("chain", "draw", "coefficient"), "variance": ("chain", "draw")},
+        {"coefficients": [0.6, 0.9, 90.0], "variance": 100.0},
+    ),
+    "joint": (
+        JOINT,
+        ABOUT_JOINT,
+        ["mean[a]", "mean[b]", "covariance[a, a]", "covariance[a, b]", "covariance[b, b]"],
+        {"mean": ("chain", "draw", "column"), "covariance": ("chain", "draw", "column", "other_column")},
+        {"mean": [0.0, -0.2], "covariance": [[1.1, 0.2], [0.2, 1.3]]},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_vectors_and_matrices_go_to_other_tools_and_back(name, tmp_path):
+    import xarray as xr
+
+    release, prior, numbers, dims, truth = NUMBERS[name]
+    posterior = na.infer(release, prior, method="naive", num_draws=400, seed=1)
+    assert list(posterior.marginals()) == numbers == list(posterior.summary().index)
+    assert [estimate.name for estimate in posterior.naive_estimates()] == numbers
+    posterior.save(tmp_path / "posterior.nc")
+    with xr.open_datatree(tmp_path / "posterior.nc", engine="h5netcdf") as tree:
+        for parameter, draws in posterior.draws.items():
+            array = tree["posterior"][parameter]
+            assert array.dims == dims[parameter]
+            np.testing.assert_array_equal(array.values.reshape(draws.shape), draws)
+        assert list(tree["observed_data"]["statistic"].values) == list(release.family.statistics)
+        assert json.loads(tree["posterior"].attrs["release"])["n"] == 200
+    truths = posterior.truths(truth)
+    assert list(truths) == numbers
+    assert truths[numbers[-1]] == np.ravel(list(truth.values())[-1])[-1]
+    with pytest.raises(ValueError, match="finite numbers, got"):
+        posterior.truths({next(iter(truth)): 1.0})
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_naive_draws_of_vectors_follow_their_closed_forms(name, seed):
+    release, prior, *_ = NUMBERS[name]
+    posterior = na.infer(release, prior, method="naive", num_draws=20_000, seed=seed)
+    for estimate, closed in zip(posterior.estimates(0.9), posterior.naive_estimates(0.9), strict=True):
+        # As above; where the closed form of a covariance is itself 20 000 draws, √2 times as much.
+        tolerance = 5 * 2**0.5 * closed.sd / math.sqrt(20_000)
+        assert abs(estimate.mean - closed.mean) < tolerance
+        assert abs(estimate.low - closed.low) < 3 * tolerance
+        assert abs(estimate.high - closed.high) < 3 * tolerance
 
 
 READ = """

@@ -158,3 +158,63 @@ def test_rare_events_are_shown_on_a_logarithmic_axis():
     (axes,) = posterior.plot(truth=0.008).axes
     assert axes.get_xscale() == "log"
     assert axes.get_xlim()[0] < 0.008 < axes.get_xlim()[1]
+
+
+NAMES = ["age", *(f"a_rather_long_name_of_a_covariate_{j}" for j in range(11))]
+
+
+def _regression(names, *, method="hmc") -> na.Posterior:
+    """Made-up draws: only the page is looked at."""
+    family = na.family.LinearRegression(names, HOSTILE, bounds=(-5, 5))
+    d = len(names) + 1
+    values = np.concatenate([np.zeros(d), 20 * np.eye(d)[np.triu_indices(d)]])
+    release = na.Release(family=family, values=values, n=500, mechanism=na.mechanism.Gaussian(1.0))
+    prior = family.completed(na.prior.NormalInverseGamma([0.0] * d, 1.0, 3.0, 3.0))
+    rng = np.random.default_rng(0)
+    draws = {"coefficients": rng.normal(size=(400, d)), "variance": rng.gamma(9.0, size=400)}
+    return na.Posterior(draws, release, prior, method, None, 0)
+
+
+@pytest.mark.parametrize("names", [["age"], NAMES], ids=["one", "twelve"])
+def test_page_of_a_regression_has_the_line_too(names, tmp_path):
+    posterior = _regression(names)
+    truth = {"coefficients": [0.0] * (len(names) + 1)}
+    posterior.report(tmp_path / "page.html", truth=truth)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    tags = _Tags(page)
+    assert tags.open == []
+    assert "script" not in {tag for tag, _ in tags.tags}
+    densities, line = [attributes["aria-label"] for tag, attributes in tags.tags if tag == "figure"]
+    assert "Densities of posterior" in densities
+    assert line.startswith("The regression line of")
+    ids = [attributes["id"] for _, attributes in tags.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for text in ("Exact in the limit", "covariates: normal, spread from the bounds", "32, 2019", "new records, 95 %"):
+        assert text in page, text
+    assert "Independent(" not in page
+    posterior.report(tmp_path / "again.html", truth=truth)
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+
+
+def test_labels_of_neighbouring_panels_do_not_meet():
+    for figure in (_regression(NAMES).plot(), _regression(NAMES).plot_band()):
+        renderer = figure.canvas.get_renderer()
+        boxes = [axes.xaxis.label.get_window_extent(renderer) for axes in figure.axes]
+        rows = {round(axes.get_position().y0, 2) for axes in figure.axes}
+        assert len(boxes) > len(rows)
+        met = [
+            (i, j) for i, a in enumerate(boxes) for j, b in enumerate(boxes[:i])
+            if a.x0 < b.x1 and b.x0 < a.x1 and a.y0 < b.y1 and b.y0 < a.y1
+        ]  # fmt: skip
+        assert met == []
+
+
+def test_very_many_numbers_are_told_and_not_all_drawn():
+    family = na.family.MultivariateNormal(dimension=6)
+    values = np.concatenate([np.zeros(6), 20 * np.eye(6)[np.triu_indices(6)]])
+    release = na.Release(family=family, values=values, n=50, mechanism=na.mechanism.Laplace(1.0))
+    posterior = na.infer(release, na.prior.NormalInverseWishart([0] * 6, 1, 6, 8), method="naive", seed=0)
+    figure = posterior.plot()
+    assert len(figure.axes) == 24
+    assert figure.axes[6].get_xlabel() == "variance of x1"
+    assert "The first 24 of 27 numbers." in figure.get_supxlabel()

@@ -7,8 +7,23 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.marginal import of_draws
-from noiseaware.words import brief, facts, gloss, headline, impossible, noise, number, parameter, prior_words, shown
+from noiseaware.marginal import Estimate, of_draws
+from noiseaware.words import (
+    belief,
+    between,
+    brief,
+    exactness,
+    facts,
+    gloss,
+    headline,
+    impossible,
+    noise,
+    number,
+    parameter,
+    prior_words,
+    several,
+    shown,
+)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +151,64 @@ def test_a_headline_tells_a_few_slopes():
     assert ", the coefficient of x1 lies between" in told
     assert " and the coefficient of x2 lies between" in told
     assert told.endswith("with probability 95 % each.")
+
+
+def test_the_default_of_the_covariates_is_only_mentioned():
+    release = released(REGRESSION, [1.0] * 9)
+    own = na.prior.NormalInverseGamma([0, 0, 100], 0.1, 3, 200)
+    completed = REGRESSION.completed(own)
+    told = belief(release, completed)
+    assert told == "NormalInverseGamma([0, 0, 100], 0.1, 3, 200) (covariates: normal, spread from the bounds)"
+    assert "Independent" in prior_words(completed)
+    given = na.prior.Independent(regression=own, covariates=na.prior.NormalInverseWishart([50, 30], 1, 9, 8))
+    assert belief(release, given).endswith("200) (covariates: NormalInverseWishart([50, 30], 1, 9, 8))")
+    unbounded = na.family.LinearRegression(["age", "bmi"], "pressure")
+    told = belief(released(unbounded, [1.0] * 9), unbounded.completed(own))
+    assert told.endswith("(covariates: normal, about 0 with a spread of about 0.25, since nothing was said)")
+    assert belief(release, na.prior.Gamma(8, 2)) == "Gamma(8, 2)"
+
+
+def test_a_long_prior_is_shortened():
+    prior = na.prior.NormalInverseGamma([*range(12), 100], 0.1, 3, 200)
+    assert belief(released(JOINT, [1.0] * 5), prior) == "NormalInverseGamma([0, 1, 2, …, 11, 100], 0.1, 3, 200)"
+    assert "5, 6, 7" in prior_words(prior)
+
+
+@pytest.mark.parametrize(
+    ("explanation", "is_chain", "text"),
+    [
+        (None, False, "Exact: 4,000 independent draws from the posterior, with nothing approximated."),
+        (None, True, "Exact in the limit: 4,000 draws of converged chains whose limit is the posterior itself."),
+        ("Something is neglected.", True, "Approximate: Something is neglected."),
+    ],
+)
+def test_a_chain_is_not_called_independent(explanation, is_chain, text):
+    asked = SimpleNamespace(
+        is_exact=explanation is None, is_chain=is_chain, num_draws=4000, explanation=explanation
+    )
+    assert exactness(asked) == text  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (Estimate("c", 0.3, 0.35, -0.0553, 1.33), "between −0.06 and 1.33"),
+        (Estimate("c", 0.3, 1.4, -0.02, 3.1), "between 0.0 and 3.1"),
+        (Estimate("c", 0.0204, 0.005, 5.69e-6, 0.03), "between 5.69×10⁻⁶ and 0.0300"),
+    ],
+)
+def test_what_may_have_either_sign_is_rounded_alike(estimate, text):
+    assert between(estimate) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcdef", "a, b and 4 more")]
+)
+def test_several(names, text):
+    assert several(list(names)) == text
+
+
+def test_a_page_lists_no_more_statistics_than_one_can_read():
+    family = na.family.MultivariateNormal(dimension=8)
+    told = dict(facts(released(family, [1.0] * 44)))["Released"]
+    assert told.endswith("and 14 more")

@@ -1,8 +1,11 @@
 """Releases of several columns, and of a mean and a variance, from the command line."""
 
+import json
+
 import pytest
 
 import noiseaware as na
+from noiseaware.cli.at import places
 from noiseaware.cli.bounds import column_bounds
 from noiseaware.cli.prior import parse
 
@@ -197,3 +200,74 @@ def test_help_teaches(run):
     told = " ".join(run("infer", "--help", env={"COLUMNS": "200"}).stdout.split())
     assert "gibbs_ss_update" in told
     assert "normal_inverse_gamma([1, 0], 0.25, 20, 0.5)" in told
+
+
+INFER = ("infer", "line.json", "--prior", "normal_inverse_gamma([0, 0], 1, 3, 1)", "--seed", "0")
+
+
+@pytest.fixture
+def line(clinic):
+    """A release of ill given hours, without much noise."""
+    release = na.Release(
+        family=MODEL, values=[-150.0, -214.0, 117.0, 107.0, 300.0], n=300, mechanism=na.mechanism.DiscreteLaplace(2.0)
+    )
+    release.save("line.json")
+    return clinic
+
+
+def test_infer_a_regression_from_end_to_end(line, run):
+    words = ("-o", "line.nc", "--report", "line.html", "--at", "hours=3", "--at", "hours=9")
+    done = run(*INFER, *words, "--draws", "1000")
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    for text in (
+        "coefficients[hours]", "coefficients[intercept]", "variance", "if naive", "95 % interval",
+        "Approximate: Records outside the bounds", "method hmc", "ill at hours = 3", "ill at hours = 9",
+        "prior NormalInverseGamma([0, 0], 1, 3, 1) (covariates: normal, spread from the bounds)",
+    ):  # fmt: skip
+        assert text in done.stdout, text
+    assert (line / "line.nc").read_bytes()[:4] == b"\x89HDF"
+    assert "The regression line of ill over hours" in (line / "line.html").read_text(encoding="utf-8")
+
+
+def test_predictions_for_machines(line, run):
+    done = run(*INFER, "--method", "naive", "--json", "--at", "hours=3", "--draws", "500")
+    document = json.loads(done.stdout)
+    assert list(document["parameters"]) == ["coefficients[hours]", "coefficients[intercept]", "variance"]
+    assert list(document["naive"]) == list(document["parameters"])
+    prior = na.prior.NormalInverseGamma([0, 0], 1, 3, 1)
+    posterior = na.infer(na.load("line.json"), prior, method="naive", num_draws=500, seed=0)
+    (found,) = document["predictions"]
+    assert found["at"] == {"hours": 3.0}
+    assert found["interval"] == list(posterior.predict({"hours": 3}).interval()[0])
+    assert found["naive"]["interval"] == pytest.approx(found["interval"], rel=0.2, abs=0.1)
+    assert "predictions" not in json.loads(run(*INFER, "--method", "naive", "--json").stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((*INFER, "--at", "age=3"), "--at must name covariates among hours, got 'age'"),
+        ((*INFER, "--at", ""), '--at must look like "age=40, bmi=25", got'),
+        ((*INFER, "--at", "hours"), '--at must look like "age=40, bmi=25", got'),
+        ((*INFER, "--at", "hours=soon"), "--at must have a number for each covariate"),
+        ((*INFER, "--at", "hours=1, hours=2"), "--at must name each covariate once, got 'hours' twice"),
+        ((*INFER, "--at", "hours=nan"), "x must be finite, got nan"),
+        (("infer", "ill.json", "--prior", "beta(1, 1)", "--at", "hours=3"), "must follow a regression, got a"),
+        (("infer", "line.json", "--prior", "beta(1, 1)"), "prior must be a NormalInverseGamma"),
+        (
+            ("infer", "line.json", "--prior", "normal_inverse_gamma([0, 0, 0], 1, 3, 1)"),
+            "regression prior must have a mean of 2 entries, one a coefficient, got 3",
+        ),
+        ((*INFER, "--method", "gibbs"), "method must be one of hmc, gibbs_ss_update"),
+    ],
+)
+def test_a_mistake_about_a_regression_is_one_sentence(words, sentence, line, refused):
+    assert sentence in refused(*words, "--report", "x.html")
+    assert not (line / "x.html").exists()
+
+
+def test_every_covariate_is_named_at_a_record():
+    family = na.family.LinearRegression(["a=b", "c,d"], "y")
+    assert places(["a=b=1, c,d = -2e1"], family) == [{"a=b": 1.0, "c,d": -20.0}]
+    with pytest.raises(ValueError, match="--at must name every covariate, got none for 'c,d'"):
+        places(["a=b=1"], family)
