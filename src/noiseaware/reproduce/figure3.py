@@ -251,20 +251,23 @@ def draw(points: Sequence[Point]) -> dict[str, "Figure"]:
     _curves(panels[1], at_n, "epsilon", lambda p: p.ks)
     for axes, chosen in zip(panels, (at_epsilon, at_n), strict=False):
         _critical_lines(axes, chosen)
-        axes.set(ylabel="KS distance, worst parameter", yscale="log")
+        axes.set(ylabel="KS distance, worst parameter", yscale="log", ylim=(0.012, 1))
+        _ticks(axes.yaxis, (0.02, 0.05, 0.1, 0.2, 0.5, 1))
     _ecdf(panels[2], [p for p in at_n if p.setting.epsilon == 0.1])
     _curves(panels[3], at_epsilon, "n", lambda p: p.worst_coverage(0.95))
     panels[3].axhline(0.95, color="0.6", linewidth=0.9, linestyle=(0, (4, 3)))
-    panels[3].set(ylabel="95 % intervals: coverage, worst parameter", ylim=(0, 1.02))
+    panels[3].set(ylabel="coverage of 95 % intervals, worst parameter", ylim=(0, 1.03))
     private = [p for p in at_epsilon if p.method != "nonprivate"]
-    _curves(panels[4], private, "n", lambda p: max(p.mmd_squared["slope"].mean(), 1e-5))
-    panels[4].set(ylabel="MMD² to non-private, slope", yscale="log")
+    _curves(panels[4], private, "n", lambda p: p.mmd_squared["slope"].mean())
+    panels[4].set(ylabel="MMD² to non-private, slope", ylim=(0, None))
     _curves(panels[5], at_epsilon, "n", lambda p: 1000 * p.seconds)
-    panels[5].set(ylabel="milliseconds a release, in batches", yscale="log")
+    panels[5].set(ylabel="milliseconds a release, in batches", yscale="log", ylim=(0.2, 1000))
+    _ticks(panels[5].yaxis, (1, 10, 100, 1000))
     titles = ("ε = 0.1", "n = 10", "slope, n = 10, ε = 0.1", "ε = 0.1", "ε = 0.1", "ε = 0.1")
     for letter, axes, title in zip("abcdef", panels, titles, strict=True):
         axes.set_title(f"({letter})  {title}", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
+        axes.yaxis.label.set_fontsize(9.5)
     _legend(figure, panels)
     return {"figure3": figure}
 
@@ -278,6 +281,14 @@ def _curves(axes: "Axes", points: Iterable[Point], along: str, value) -> None:
             (line,) = axes.plot(x, y, color=COLOURS[method], marker=MARKERS[method], label=LABELS[method])
             line.set(markersize=5.5, linewidth=1.5, zorder=3 if method == "hmc" else 2)
     axes.set(xscale="log", xlabel="number of records n" if along == "n" else "ε")
+    _ticks(axes.xaxis, sorted({getattr(p.setting, along) for p in points}))
+
+
+def _ticks(axis, values: Iterable[float]) -> None:
+    """These and no others, as plain numbers."""
+    values = list(values)
+    axis.set_ticks(values, [f"{v:g}" for v in values])
+    axis.set_ticks([], minor=True)
 
 
 def _critical_lines(axes: "Axes", points: Iterable[Point]) -> None:
