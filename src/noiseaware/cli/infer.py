@@ -45,7 +45,8 @@ def infer(
 
     $ noiseaware infer wait.json --prior "gamma(8, 2)" --report wait.html
 
-    $ noiseaware infer pressure.json --prior "normal_inverse_gamma([0, 0, 120], 0.1, 3, 400)" --at "age=40, bmi=25"
+    $ noiseaware infer pressure.json --prior "normal_inverse_gamma([0, 0, 90], [100, 100, 0.1], 3, 200)"
+    --at "age=40, bmi=25"
 
     The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
     poisson, exponential and gamma; normal for normal with a known variance and normal_inverse_gamma without;
