@@ -65,6 +65,11 @@ class Point:
     def coverage(self, level: float) -> float:
         return float(np.mean(np.abs(2 * self.ranks - 1) < level))
 
+    def coverage_error(self, level: float) -> float:
+        """The standard error over splits, each with noise of its own; that the splits share states is left out."""
+        shares = (np.abs(2 * self.ranks - 1) < level).mean(axis=1)
+        return float(shares.std(ddof=1) / len(shares) ** 0.5)
+
 
 def reproduce(folder: Path, *, quick: bool, seed: int) -> list[Path]:
     """Compute, draw and write the figure."""
@@ -136,6 +141,7 @@ def _predicted(key: Key[Array, ""], drawn: np.ndarray, test: np.ndarray) -> tupl
 HEADER = (
     *("method", "covariates", "epsilon", "splits", "test_points"),
     *(f"coverage_{100 * level:g}" for level in LEVELS),
+    *(f"coverage_{100 * level:g}_error" for level in LEVELS),
     *(f"width_{100 * level:g}" for level in LEVELS),
 )
 
@@ -143,8 +149,9 @@ HEADER = (
 def rows(points: Iterable[Point]) -> Iterable[tuple]:
     """One row a method and ε."""
     for p in points:
-        shares, widths = (p.coverage(level) for level in LEVELS), (p.widths[level] for level in LEVELS)
-        yield p.method, p.covariates, p.epsilon, len(p.ranks), p.ranks.size, *shares, *widths
+        measures = (p.coverage, p.coverage_error, p.widths.__getitem__)
+        found = [measure(level) for measure in measures for level in LEVELS]
+        yield p.method, p.covariates, p.epsilon, len(p.ranks), p.ranks.size, *found
 
 
 def draw(points: Sequence[Point]) -> dict[str, "Figure"]:
