@@ -99,6 +99,7 @@ def test_float64_inside_and_the_users_setting_untouched():
         (COUNT, UNIFORM, {"method": "magic"}, "method must be one of auto, exact, hmc, gibbs, gibbs_ss_update,"),
         (COUNT, UNIFORM, {"method": "mcmc_ind"}, "must be one of exact, hmc, gibbs, naive for this bernoulli family"),
         (COUNT, na.prior.Gamma(1, 1), {}, "prior must be a Beta for the bernoulli family, got Gamma"),
+        (COUNT, "beta(1, 1)", {}, "prior must be a Beta for the bernoulli family, got str"),
         (CELLS, na.prior.Dirichlet([1, 1]), {}, "prior must have 3 concentrations, one a level, got 2"),
         (LINE, UNIFORM, {}, "prior must be a NormalInverseGamma for the linear_regression family, got Beta"),
         (LINE, na.prior.NormalInverseGamma([0, 0], 1, 3, 3), {}, "prior must have a mean of 3 entries, one a"),

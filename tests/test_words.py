@@ -164,7 +164,7 @@ def test_the_default_of_the_covariates_is_only_mentioned():
     assert belief(release, given).endswith("200) (covariates: NormalInverseWishart([50, 30], 1, 9, 8))")
     unbounded = na.family.LinearRegression(["age", "bmi"], "pressure")
     told = belief(released(unbounded, [1.0] * 9), unbounded.completed(own))
-    assert told.endswith("(covariates: normal, about 0 with a spread of about 0.25, since nothing was said)")
+    assert told.endswith("(covariates: normal, about 0 with a spread of about 1, vaguely, since nothing was said)")
     assert belief(release, na.prior.Gamma(8, 2)) == "Gamma(8, 2)"
 
 

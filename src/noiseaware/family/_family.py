@@ -93,7 +93,7 @@ class AbstractFamily(eqx.Module):
         """For each parameter that is not one number: the name of each axis and the labels along it."""
         return {}
 
-    def check_prior(self, prior: AbstractPrior) -> None:
+    def check_prior(self, prior: object) -> None:
         """Refuse a prior that does not fit."""
         check_conjugate(self, prior)
 
@@ -220,7 +220,7 @@ class AbstractUnboundedFamily(AbstractScalarFamily, AbstractTruncatedFamily):
         """The exponent h of a density that goes as x^{h−1} at the lower end of its support; 1 where it is bounded."""
 
 
-def check_conjugate(family: AbstractFamily, prior: AbstractPrior) -> None:
+def check_conjugate(family: AbstractFamily, prior: object) -> None:
     """Refuse a prior that is not of the conjugate kind."""
     if not isinstance(prior, family.conjugate):
         got = type(prior).__name__

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
 from noiseaware.family._family import AbstractFamily, check_conjugate
-from noiseaware.prior import AbstractPrior, Dirichlet, Numeric
+from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
 
@@ -75,7 +75,7 @@ class Categorical(AbstractFamily):
     def alter(self, x: Num[Array, "..."]) -> tuple[Bool[Array, "..."], ...]:
         return self.statistic(x)
 
-    def check_prior(self, prior: AbstractPrior) -> None:
+    def check_prior(self, prior: object) -> None:
         check_conjugate(self, prior)
         if len(prior.concentration) != len(self.levels):  # type: ignore[attr-defined]
             got = len(prior.concentration)  # type: ignore[attr-defined]

@@ -34,8 +34,10 @@ from noiseaware.prior import (
 )
 
 # What is believed of covariates unless said: a normal law whose sd is a quarter of half the bounds' width, give or
-# take the half of it, so that bounds clamp about one record in a hundred.
-_SPREAD, _DOF = 0.25, 6
+# take the half of it, so that bounds clamp about one record in a hundred. Without bounds, next to nothing: about 0 and
+# an sd of about 1, each within a factor of ten or so.
+_SPREAD, _COUNT, _DOF = 0.25, 1.0, 6
+_VAGUE_SPREAD, _VAGUE_COUNT, _VAGUE_DOF = 1.0, 0.01, 2
 
 
 class LinearRegression(AbstractQuadraticFamily):
@@ -111,7 +113,7 @@ class LinearRegression(AbstractQuadraticFamily):
 
     # ---- priors --------------------------------------------------------------------------------------------
 
-    def check_prior(self, prior: AbstractPrior) -> None:
+    def check_prior(self, prior: object) -> None:
         parts = prior.parts if isinstance(prior, Independent) else {"regression": prior}
         if not {"regression"} <= set(parts) <= {"regression", "covariates"}:
             raise ValueError(f"prior must have the parts regression and covariates, got {', '.join(parts)}.")
@@ -133,9 +135,11 @@ class LinearRegression(AbstractQuadraticFamily):
         if isinstance(prior, Independent) and "covariates" in prior.parts:
             return prior
         regression = prior.parts["regression"] if isinstance(prior, Independent) else prior
-        p, half, centre = len(self.x), self.half[:-1], self.centre[:-1]
-        scale = np.diag((_SPREAD * half) ** 2 * (_DOF - 1))
-        return Independent(regression=regression, covariates=NormalInverseWishart(centre, 1.0, scale, float(p + _DOF)))
+        known = self.intervals is not None
+        spread, count, dof = (_SPREAD, _COUNT, _DOF) if known else (_VAGUE_SPREAD, _VAGUE_COUNT, _VAGUE_DOF)
+        scale = np.diag((spread * self.half[:-1]) ** 2 * (dof - 1))
+        covariates = NormalInverseWishart(self.centre[:-1], count, scale, float(len(self.x) + dof))
+        return Independent(regression=regression, covariates=covariates)
 
     def scaled(self, prior: AbstractPrior) -> Independent:
         """In the units of u: θ_u = Aθ + a, with A = diag(half_x, 1)/half_y and the centres moved to the intercept."""

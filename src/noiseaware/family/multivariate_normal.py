@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
-from noiseaware.prior import AbstractPrior, NormalInverseWishart, Numeric
+from noiseaware.prior import NormalInverseWishart, Numeric
 
 
 class MultivariateNormal(AbstractQuadraticFamily):
@@ -78,7 +78,7 @@ class MultivariateNormal(AbstractQuadraticFamily):
         root = jnp.linalg.cholesky(parts["covariance"])
         return parts["mean"][:, None] + root @ jax.random.normal(key, (self.dimension, n))
 
-    def check_prior(self, prior: AbstractPrior) -> None:
+    def check_prior(self, prior: object) -> None:
         check_conjugate(self, prior)
         if len(prior.mean) != self.dimension:  # type: ignore[attr-defined]
             got = len(prior.mean)  # type: ignore[attr-defined]
