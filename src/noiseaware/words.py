@@ -124,7 +124,8 @@ def belief(release: Release, prior: AbstractPrior) -> str:
     if covariates != prior_words(completed.parts["covariates"]):  # type: ignore[attr-defined]
         return _shortened(f"{own} (covariates: {covariates})")
     is_bounded = getattr(release.family, "intervals", None) is not None
-    spread = "spread from the bounds" if is_bounded else "about 0 with a spread of about 1, vaguely, since nothing was said"
+    vague = "about 0 with a spread of about 1, vaguely, since nothing was said"
+    spread = "spread from the bounds" if is_bounded else vague
     return _shortened(f"{own} (covariates: normal, {spread})")
 
 

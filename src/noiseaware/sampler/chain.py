@@ -11,6 +11,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key, PyTree
 
+from noiseaware.artifact import Release
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.prior import AbstractPrior
+
 State = TypeVar("State")
 
 LARGEST_RHAT = 1.01
@@ -69,3 +73,21 @@ def kept_of(
 
     state, (found, infos) = jax.lax.scan(kept, state, jax.random.split(key, num_draws))
     return state, found, infos
+
+
+def several(
+    batch: Callable[..., Array],
+    key: Key[Array, ""],
+    release: Release,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    *,
+    num_draws: int,
+    num_chains: int,
+) -> Array:
+    """Draws of several chains on one release, one after another: a method's batch of releases that are all the same."""
+    each = -(-num_draws // num_chains)
+    y = jnp.broadcast_to(jnp.asarray(release.values), (num_chains, len(release.values)))
+    keys = jax.random.split(key, num_chains)
+    found = batch(keys, release.family, prior, mechanism, y, release.n, num_draws=each)
+    return found.reshape(num_chains * each, *found.shape[2:])[:num_draws]

@@ -182,12 +182,7 @@ def draws(
     key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
 ) -> Float[Array, "num_draws ..."]:
     """Draws of several chains, one after another."""
-    each = -(-num_draws // _CHAINS)
-    y = jnp.broadcast_to(jnp.asarray(release.values), (_CHAINS, len(release.values)))
-    keys = jax.random.split(key, _CHAINS)
-    thin = max(1, _KEPT // each)
-    found = chains(keys, release.family, prior, noise_of(release), y, float(release.n), num_draws=each, thin=thin)
-    return found.reshape(_CHAINS * each, *found.shape[2:])[:num_draws]
+    return chain.several(batch, key, release, prior, noise_of(release), num_draws=num_draws, num_chains=_CHAINS)
 
 
 def serves(family: AbstractFamily) -> bool:

@@ -204,11 +204,8 @@ class Variant:
         self, key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
     ) -> Float[Array, "num_draws m"]:
         """Draws of several chains, one after another."""
-        each = -(-num_draws // _CHAINS)
-        y = jnp.broadcast_to(jnp.asarray(release.values), (_CHAINS, len(release.values)))
-        keys = jax.random.split(key, _CHAINS)
-        found = self.batch(keys, release.family, prior, noise_of(release), y, release.n, num_draws=each)
-        return found.reshape(_CHAINS * each, -1)[:num_draws]
+        mechanism = noise_of(release)
+        return chain.several(self.batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
 
     def explanation(self, release: Release, prior: AbstractPrior) -> str | None:
         """Never exact."""

@@ -21,7 +21,7 @@ from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart
-from noiseaware.sampler import exact
+from noiseaware.sampler import chain, exact
 
 _WARMUP, _CHAINS = 500, 4
 _ACCEPT = 0.9  # Laplace noise has a kink at 0, which long steps pass by
@@ -31,11 +31,8 @@ def draws(
     key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
 ) -> Float[Array, "num_draws m"]:
     """Draws of several chains, one after another."""
-    each = -(-num_draws // _CHAINS)
-    y = jnp.broadcast_to(jnp.asarray(release.values), (_CHAINS, len(release.values)))
-    keys = jax.random.split(key, _CHAINS)
-    found = batch(keys, release.family, prior, exact.noise_of(release), y, release.n, num_draws=each)
-    return found.reshape(_CHAINS * each, -1)[:num_draws]
+    mechanism = exact.noise_of(release)
+    return chain.several(batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
 
 
 def batch(
