@@ -94,7 +94,7 @@ class Size:
 
 _MAIN = (Setting(10, 0.1), Setting(100, 0.1), Setting(1000, 0.1), Setting(10, 1.0), Setting(10, 10.0))
 FULL = Size((*_MAIN, Setting(100, 1.0, "narrow")), tuple(COLOURS), 1000, 200, 4)
-QUICK = Size((_MAIN[0], _MAIN[1], _MAIN[4]), ("hmc", "gibbs_ss_update", "naive", "nonprivate"), 60, 0, 2)
+QUICK = Size(_MAIN[:2], ("hmc", "gibbs_ss_update", "naive", "nonprivate"), 40, 0, 2)
 
 
 @dataclass(frozen=True)
