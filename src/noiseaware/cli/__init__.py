@@ -28,20 +28,30 @@ app = typer.Typer(
 # each is given only to the versions of JAX that were seen to know it.
 _QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 _QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0.12": _QUICK}
+# XLA waits for batches of small factorisations in the threads that would have to do them: with two cores and two such
+# batches at once, forever. One thread a program cannot.
+_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
+_FACTORISING = {"linear_regression", "multivariate_normal", "figure3", "figure4"}
 
 
 def main() -> None:
     """The entry point of the command."""
     if sys.argv[1:2] not in (["calibrate"], ["reproduce"]) or "--quick" in sys.argv:
         compile_quickly()  # the others run what they compile a thousand times
+    elif _FACTORISING & set(sys.argv):
+        _ask_xla(_ONE_THREAD)
     app(prog_name="noiseaware")
 
 
 def compile_quickly() -> None:
-    """Ask XLA for quick compilation rather than quick code, unless the user has asked for something."""
+    """Ask XLA for quick compilation rather than quick code."""
     quick = _QUICK_BY_VERSION.get(".".join(version("jax").split(".")[:2]))
-    if quick is not None:
-        os.environ.setdefault("XLA_FLAGS", quick)
+    _ask_xla(_ONE_THREAD if quick is None else f"{quick} {_ONE_THREAD}")
+
+
+def _ask_xla(flags: str) -> None:
+    """Set XLA's flags, unless the user has asked for something."""
+    os.environ.setdefault("XLA_FLAGS", flags)
 
 
 @app.callback(

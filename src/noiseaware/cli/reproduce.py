@@ -1,7 +1,6 @@
 """`noiseaware reproduce`: a paper's figure as pictures and a table of its numbers."""
 
 import importlib
-import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -11,10 +10,6 @@ import typer
 from noiseaware.cli.failure import say
 
 FIGURES = ("figure1", "figure2", "rare_events", "figure3", "figure4")
-# XLA waits for batches of small factorisations in the threads that would have to do them: with two cores and two such
-# batches at once, forever. One thread a program cannot; figure 3 runs two programs side by side.
-_BATCHED = ("figure3", "figure4")
-_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 def reproduce(
@@ -48,8 +43,6 @@ def reproduce(
     place = Path(folder)
     if (place / f"{figure}.csv").exists() and not force:
         raise ValueError(f"output {place / figure}.csv exists already; give another --folder or --force.")
-    if figure in _BATCHED:
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {_ONE_THREAD}".strip()
     started = time.perf_counter()
     script = importlib.import_module(f"noiseaware.reproduce.{figure}")
     for path in script.reproduce(place, quick=quick, seed=seed):

@@ -21,9 +21,9 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
-from noiseaware.family._pivots import log_pivots
+from noiseaware.family._pivots import log_pivots_of_both
 from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
-from noiseaware.family.multivariate_normal import MultivariateNormal, log_evidence, moment_names, update_normal
+from noiseaware.family.multivariate_normal import MultivariateNormal, moment_names, update_normal
 from noiseaware.prior import (
     AbstractPrior,
     CovariateMoments,
@@ -197,13 +197,17 @@ class LinearRegression(AbstractQuadraticFamily):
     ) -> Float[Array, ""]:
         """log Z of the regression's posterior, −½ log |precision| − shape · log scale, and that of the covariates'."""
         p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
-        pivots = log_pivots(self._normal_equations(regression, mean, scatter, n))
+        equations, inner = self._normal_equations(regression, mean, scatter, n), scatter[:p, :p]
+        if isinstance(covariates, NormalInverseWishart):
+            posterior = update_normal(covariates, mean[:p], inner, n)
+            pivots, others = log_pivots_of_both(equations, jnp.asarray(posterior.scale))
+        else:
+            pivots, others = log_pivots_of_both(equations, inner)
         own = -pivots[:-1].sum() - (2 * regression.shape + n) * pivots[-1]
         if isinstance(covariates, NormalInverseWishart):
-            return own + log_evidence(covariates, mean[:p], scatter[:p, :p], n)
+            return own - (covariates.dof + n) * others.sum()
         # S is normal, and the rest has the density |S|^−½ · residual^{(n−q)/2 − 1} given S; h_n(s) is taken back
-        inner = scatter[:p, :p]
-        back = (n - self.dimension - 1) * log_pivots(inner).sum()
+        back = (n - self.dimension - 1) * others.sum()
         sums = jnp.concatenate([n * mean[:p], (inner + n * jnp.outer(mean[:p], mean[:p]))[np.triu_indices(p)]])
         root = jnp.linalg.cholesky(n * jnp.asarray(covariates.covariance))
         away = jax.scipy.linalg.solve_triangular(root, sums - n * jnp.asarray(covariates.mean), lower=True)

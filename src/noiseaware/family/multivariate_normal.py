@@ -109,7 +109,9 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def log_evidence(
         self, prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
     ) -> Float[Array, ""]:
-        return log_evidence(prior, mean, scatter, n)
+        """−½(dof + n) log |scale|."""
+        posterior = update_normal(prior, mean, scatter, n)
+        return -posterior.dof * log_pivots(jnp.asarray(posterior.scale)).sum()
 
     def expected(
         self, prior: NormalInverseWishart, n: Numeric
@@ -131,11 +133,3 @@ def moment_names(columns: tuple[str, ...]) -> tuple[str, ...]:
     """The names of Σu_j and Σu_i u_j."""
     pairs = [(a, b) for i, a in enumerate(columns) for b in columns[i:]]
     return tuple(f"sum[{c}]" for c in columns) + tuple(f"sum[{a}·{b}]" for a, b in pairs)
-
-
-def log_evidence(
-    prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric
-) -> Float[Array, ""]:
-    """log Z(posterior), up to a constant: −½(dof + n) log |scale|."""
-    posterior = update_normal(prior, mean, scatter, n)
-    return -posterior.dof * log_pivots(jnp.asarray(posterior.scale)).sum()
