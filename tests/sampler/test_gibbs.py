@@ -96,8 +96,7 @@ def test_mean_and_variance_match_importance_sampling(seed):
     s = np.stack([n * average, variance * rng.chisquare(n - 1, mean.size) + n * average**2])
     weight = np.exp(-np.abs(y[:, None] - s).sum(0) / scale)
     release = na.Release(family=na.family.Normal(), values=y, n=n, mechanism=na.mechanism.Laplace(scale))
-    posterior = na.infer(release, prior, num_draws=8000, seed=seed)
-    assert posterior.method == "gibbs"
+    posterior = na.infer(release, prior, method="gibbs", num_draws=8000, seed=seed)
     assert not posterior.is_exact
     effective = weight.sum() ** 2 / (weight**2).sum()
     error = 4.5 * np.sqrt(LEVELS * (1 - LEVELS)) * (1 / 2000 + 1 / effective) ** 0.5
@@ -162,7 +161,8 @@ def test_chains_that_have_not_converged_are_called_that(monkeypatch, seed):
     def stuck(key, release, prior, num_draws):
         return jnp.repeat(jnp.arange(1.0, 5.0), num_draws // 4) / 10 + 1e-3 * jax.random.normal(key, (num_draws,))
 
-    monkeypatch.setattr(posterior, "METHODS", {"gibbs": posterior.Method(stuck, stuck, gibbs.explanation, True)})
+    method = posterior.Method(stuck, stuck, gibbs.explanation, is_chain=True)
+    monkeypatch.setattr(posterior, "METHODS", {"gibbs": method})
     release = na.Release(family=na.family.Bernoulli(), values=[3], n=9, mechanism=na.mechanism.Laplace(1.0))
     with pytest.warns(RuntimeWarning, match="have not converged"):
         found = na.infer(release, na.prior.Beta(1, 1), method="gibbs", num_draws=400, seed=seed)
@@ -239,7 +239,8 @@ def rayleigh():
     return module.Rayleigh
 
 
-def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(seed):
+@pytest.mark.parametrize("method", ["gibbs", "hmc"])
+def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(method, seed):
     """x² is exponential, so that a Rayleigh release with bounds (a, b) is an exponential one with (a², b²)."""
     prior = na.prior.Gamma(8, 2)
     own = na.Release(
@@ -252,8 +253,7 @@ def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(seed):
         mechanism=na.mechanism.Laplace(10.0),
     )
     assert own.family.sensitivity() == pytest.approx(1.0)
-    posterior = na.infer(own, prior, num_draws=8000, seed=seed)
-    assert posterior.method == "gibbs"
+    posterior = na.infer(own, prior, method=method, num_draws=8000, seed=seed)
     right = na.infer(twin, prior, num_draws=50_000, seed=seed).draws["theta"]
     share = np.array([(posterior.draws["theta"] < q).mean() for q in np.quantile(right, LEVELS)])
     assert (np.abs(share - LEVELS) <= 4.5 * np.sqrt(LEVELS * (1 - LEVELS) / 1500) + APPROXIMATION).all(), share
