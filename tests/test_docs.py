@@ -40,7 +40,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem in ("add_a_family", "calibration") else p for p in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_page_runs(page: Path, folder: Path):
     if page.name == "README.md":
         na.Ledger.create("clinic.ledger", epsilon=2)

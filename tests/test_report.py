@@ -175,7 +175,9 @@ def _regression(names, *, method="hmc") -> na.Posterior:
     return na.Posterior(draws, release, prior, method, None, 0)
 
 
-@pytest.mark.parametrize("names", [["age"], NAMES], ids=["one", "twelve"])
+@pytest.mark.parametrize(
+    "names", [["age"], pytest.param(NAMES, marks=pytest.mark.slow)], ids=["one", "twelve"]
+)
 def test_page_of_a_regression_has_the_line_too(names, tmp_path):
     posterior = _regression(names)
     truth = {"coefficients": [0.0] * (len(names) + 1)}
@@ -209,6 +211,7 @@ def test_labels_of_neighbouring_panels_do_not_meet():
         assert met == []
 
 
+@pytest.mark.slow
 def test_very_many_numbers_are_told_and_not_all_drawn():
     family = na.family.MultivariateNormal(dimension=6)
     values = np.concatenate([np.zeros(6), 20 * np.eye(6)[np.triu_indices(6)]])

@@ -12,6 +12,7 @@ from noiseaware.reproduce.model import MODELS
 SMALL = figure1.Size((1000,), 30, 20, 60, 30)
 
 
+@pytest.mark.slow
 def test_a_small_figure_has_every_method_and_number(tmp_path):
     points = figure1.compute(SMALL, models=MODELS[:1])
     assert {(p.method, p.epsilon) for p in points} == {(m, e) for m in figure1.COLOURS for e in figure1.EPSILONS}

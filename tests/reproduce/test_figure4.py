@@ -24,6 +24,7 @@ def test_a_split_parts_the_states():
         assert sorted(map(tuple, both.T)) == sorted(map(tuple, figure4.table().T))
 
 
+@pytest.mark.slow
 def test_naive_predictions_hold_too_little():
     points = figure4.compute(20, [("nonprivate", "default"), ("naive", "default")], [0.1])
     right, naive = points

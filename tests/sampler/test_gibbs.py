@@ -239,7 +239,7 @@ def rayleigh():
     return module.Rayleigh
 
 
-@pytest.mark.parametrize("method", ["gibbs", "hmc"])
+@pytest.mark.parametrize("method", ["gibbs", pytest.param("hmc", marks=pytest.mark.slow)])
 def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(method, seed):
     """x² is exponential, so that a Rayleigh release with bounds (a, b) is an exponential one with (a², b²)."""
     prior = na.prior.Gamma(8, 2)

@@ -200,11 +200,12 @@ def test_known_moments_match_importance_sampling(seed):
     assert (np.abs(shares - LEVELS) <= allowed(200, weight)).all(), shares
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variant", "noise"),
     [
         (gibbs_regression.UPDATE, na.mechanism.Laplace(1e-7)),
-        pytest.param(gibbs_regression.PRIOR, na.mechanism.Identity(), marks=pytest.mark.slow),
+        (gibbs_regression.PRIOR, na.mechanism.Identity()),
     ],
 )
 def test_without_noise_it_is_conjugate(variant, noise, seed):

@@ -295,6 +295,7 @@ def test_chains_that_disagree_have_not_converged(rng):
     assert not hmc.has_converged(np.cumsum(v, axis=0))
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_converge_says_so(monkeypatch):
     release = na.Release(
         family=na.family.LinearRegression(),

@@ -72,7 +72,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", [n if n == "few records" else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_draws_match_importance_sampling(name, x64, key, seed):
     p, n, mechanism, size = CASES[name]
     release = released(p, n, mechanism)
