@@ -67,6 +67,7 @@ def test_a_broken_method_is_loud(replaced):
         na.calibrate(na.family.Bernoulli(), na.prior.Beta(2, 3), n=100, epsilon=1, num_trials=250, seed=0)
 
 
+@pytest.mark.slow
 def test_the_baselines_that_see_the_records(seed):
     """The non-private posterior is right; one-posterior sampling is so wide that the truth lies in its middle."""
     setting = {"n": 1000, "epsilon": 0.1, "num_trials": 500, "seed": seed}

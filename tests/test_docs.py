@@ -15,6 +15,7 @@ import noiseaware as na
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SLOW = ("add_a_family", "calibration", "choose")
 FENCE = re.compile(r"(?m)^```(\{?[\w-]*\}?[^\n]*)\n(.*?)^```$", re.DOTALL)
 COMMAND = Path(sys.executable).with_name("noiseaware")
 
@@ -42,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=pytest.mark.slow) if p.stem in ("add_a_family", "calibration") else p for p in PAGES],
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem in SLOW else p for p in PAGES],
     ids=lambda page: page.stem,
 )
 def test_page_runs(page: Path, folder: Path):

@@ -12,6 +12,7 @@ from noiseaware.reproduce.figure3 import FAMILIES, FULL, PRIOR, Setting
 SMALL = figure3.Size((Setting(10, 0.1), Setting(10, 10.0)), ("naive", "nonprivate"), 60, 0, 2, num_draws=40)
 
 
+@pytest.mark.slow
 def test_a_small_figure_has_every_method_and_number():
     points = figure3.compute(SMALL)
     assert [(p.method, p.setting) for p in points] == [(m, s) for s in SMALL.settings for m in SMALL.methods]

@@ -145,7 +145,10 @@ EDGES = {
 }
 
 
-@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in ("all clamped", "categories out of reach") else n for n in EDGES],
+)
 @pytest.mark.filterwarnings("ignore:The chains of")
 def test_edges_give_finite_draws(name, seed):
     family, prior, y, n, mechanism = EDGES[name]
@@ -259,6 +262,7 @@ def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(method,
     assert (np.abs(share - LEVELS) <= 4.5 * np.sqrt(LEVELS * (1 - LEVELS) / 1500) + APPROXIMATION).all(), share
 
 
+@pytest.mark.slow
 def test_a_family_of_the_users_own_is_calibrated(seed):
     family = rayleigh()(bounds=(0.1, 1.0))
     found = na.calibrate(family, na.prior.Gamma(8, 2), n=100, epsilon=0.5, num_trials=250, seed=seed)
