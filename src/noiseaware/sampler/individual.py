@@ -108,7 +108,7 @@ def _model(
 def _regression(prior) -> tuple[Float[Array, " q"], Float[Array, ""]]:
     """θ and σ²."""
     precision, centre = jnp.asarray(prior.precision), jnp.asarray(prior.mean)
-    variance = prior.scale / _gamma("precision", jnp.asarray(prior.shape))
+    variance = prior.scale / _gamma("precision", jnp.asarray(prior.shape, float))
     z = _normal("coefficients", centre.size)
     away = solve_triangular(jnp.linalg.cholesky(precision), z, trans=1, lower=True)
     return centre + jnp.sqrt(variance) * away, variance
