@@ -6,6 +6,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
+from noiseaware.posterior import checked_method
 from noiseaware.sampler import _regression_moment
 
 
@@ -53,3 +54,17 @@ def test_fourth_moments_move_by_no_more_than_the_sensitivity(p, seed):
     scales = family.noise_scales(0.5)
     assert (apart[..., :own] / scales[:own]).sum(-1).max() <= 0.25 + 1e-12
     assert (apart / scales).sum(-1).max() <= 0.5 + 1e-12
+
+
+def test_it_is_asked_for_as_the_regression_is():
+    """Names, priors and parameters are those of the regression, and auto finds the one sampler that reads it."""
+    family = LinearRegressionFourth(family_of(2))
+    line = na.prior.NormalInverseGamma([0, 0, 0], 1, 3, 1)
+    family.check_prior(line)
+    family.check_prior(na.prior.Independent(regression=line, covariates=na.prior.NormalInverseWishart([0, 0], 1, 1, 6)))
+    with pytest.raises(ValueError, match="must have a mean of 3 entries"):
+        family.check_prior(na.prior.NormalInverseGamma([0, 0], 1, 3, 1))
+    assert family.axes == family.regression.axes
+    assert checked_method("auto", family) == "gibbs_ss_noisy"
+    with pytest.raises(ValueError, match="gibbs_ss_noisy, naive"):
+        checked_method("hmc", family)

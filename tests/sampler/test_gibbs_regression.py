@@ -287,15 +287,15 @@ def test_a_covariate_of_two_values_has_no_inverse_covariance_and_needs_none(seed
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_method_of_infer(name, x64, key):
+def test_a_method_of_infer(name, seed):
     variant, fourth = VARIANTS[name], LinearRegressionFourth(family_of(1))
     model = fourth if name == "noisy" else fourth.regression
     mechanism = na.mechanism.Laplace(fourth.noise_scales(5.0) if name == "noisy" else 4.0)
     values = np.append(released(1, 4.0), [10.0, 12.0] if name == "noisy" else [])
     release = na.Release(family=model, values=values, n=N, mechanism=mechanism)
-    found = variant.draws(key, release, prior_of(1), 33)
-    assert found.shape == (33, 3)
-    assert np.isfinite(found).all()
+    posterior = na.infer(release, prior_of(1), method=f"gibbs_ss_{name}", num_draws=4000, seed=seed)
+    assert list(posterior.marginals()) == ["coefficients[x0]", "coefficients[intercept]", "variance"]
+    assert all(np.isfinite(values).all() and values.shape == (4000,) for values in posterior.marginals().values())
     assert "2019" in variant.explanation(release, prior_of(1))
 
 

@@ -268,6 +268,11 @@ def test_without_noise_it_is_conjugacy(rng):
     x = second_moments(rng.normal(size=(1, 50, 2)))[0]
     release = na.Release(family=na.family.LinearRegression(), values=x, n=50, mechanism=na.mechanism.Identity())
     prior = na.prior.NormalInverseGamma([0, 0], 1, 3, 1)
+    assert na.infer(release, prior, seed=1).is_exact
+    bounded = na.Release(
+        family=na.family.LinearRegression(bounds=(-1, 1)), values=x, n=50, mechanism=na.mechanism.Identity()
+    )
+    assert not na.infer(bounded, prior, seed=1, method="naive").is_exact  # some records were clamped
     hmc_draws, conjugate = (na.infer(release, prior, seed=1, method=m).draws["variance"] for m in ("hmc", "naive"))
     assert stats.ks_2samp(hmc_draws, conjugate, method="asymp").statistic < 0.045
 

@@ -40,6 +40,11 @@ class AbstractQuadraticFamily(AbstractFamily):
         """d, the numbers of one record."""
 
     @property
+    def is_altered(self) -> bool:
+        """Whether bounds cut into the support, so that some records are clamped."""
+        return self.intervals is not None
+
+    @property
     def degrees(self) -> tuple[int, ...]:
         """How many entries of u each statistic multiplies."""
         return (1,) * self.dimension + (2,) * (self.dimension * (self.dimension + 1) // 2)

@@ -84,6 +84,11 @@ class LinearRegression(AbstractQuadraticFamily):
     def _joint(self) -> MultivariateNormal:
         return MultivariateNormal(self.columns, self.intervals)
 
+    @property
+    def _covariates(self) -> MultivariateNormal:
+        """The columns x by themselves, for their units and their sums."""
+        return MultivariateNormal(self.x, None if self.intervals is None else self.intervals[:-1])
+
     def _joint_theta(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         p = len(self.x)
         slopes, intercept, variance = theta[:p], theta[p], theta[p + 1]
@@ -149,7 +154,10 @@ class LinearRegression(AbstractQuadraticFamily):
         mean = forward @ jnp.asarray(regression.mean) - self._shift
         precision = back.T @ jnp.asarray(regression.precision) @ back / self.half[-1] ** 2
         inner = NormalInverseGamma(mean, precision, regression.shape, regression.scale / self.half[-1] ** 2)
-        return Independent(regression=inner, covariates=_scaled_covariates(parts["covariates"], self))
+        about_x, own = parts["covariates"], self._covariates
+        is_normal = isinstance(about_x, NormalInverseWishart)
+        covariates = own.scaled(about_x) if is_normal else _scaled_moments(about_x, own.centre, own.half)
+        return Independent(regression=inner, covariates=covariates)
 
     def unscaled(self, prior: Independent) -> Independent:
         inner, forward = prior.parts["regression"], self._forward
@@ -208,19 +216,17 @@ class LinearRegression(AbstractQuadraticFamily):
             return own - (covariates.dof + n) * others.sum()
         # S is normal, and the rest has the density |S|^−½ · residual^{(n−q)/2 − 1} given S; h_n(s) is taken back
         back = (n - self.dimension - 1) * others.sum()
-        sums = jnp.concatenate([n * mean[:p], (inner + n * jnp.outer(mean[:p], mean[:p]))[np.triu_indices(p)]])
+        sums = self._covariates.joined(mean[:p], inner, n)
         root = jnp.linalg.cholesky(n * jnp.asarray(covariates.covariance))
         away = jax.scipy.linalg.solve_triangular(root, sums - n * jnp.asarray(covariates.mean), lower=True)
         return own - back - 0.5 * (away**2).sum()
 
     def expected(self, prior: Independent, n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
-        p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
+        regression, covariates = prior.parts["regression"], prior.parts["covariates"]
         if isinstance(covariates, NormalInverseWishart):
             mean, spread = jnp.asarray(covariates.mean), jnp.asarray(covariates.scale) / covariates.dof
         else:
-            mean = jnp.asarray(covariates.mean)[:p]
-            upper = jnp.zeros((p, p)).at[np.triu_indices(p)].set(covariates.mean[p:])
-            spread = upper + jnp.triu(upper, 1).T - jnp.outer(mean, mean)
+            mean, spread = self._covariates.split(jnp.asarray(covariates.mean), 1.0)
         centre, variance = jnp.asarray(regression.mean), jnp.asarray(regression.scale / regression.shape)
         theta = jnp.concatenate([centre, variance[None], mean, spread.ravel()])
         joint = self._joint_theta(theta)
@@ -249,13 +255,8 @@ def _sum_places(d: int) -> np.ndarray:
     return np.block([[np.arange(d * d).reshape(d, d), edge[:, None]], [edge[None], np.full((1, 1), d * d + d)]])
 
 
-def _scaled_covariates(covariates: NormalInverseWishart | CovariateMoments, family: LinearRegression) -> AbstractPrior:
-    """What is believed of x, in the units of u."""
-    centre, half = family.centre[:-1], family.half[:-1]
-    if isinstance(covariates, NormalInverseWishart):
-        scale = jnp.asarray(covariates.scale) / np.outer(half, half)
-        mean = (jnp.asarray(covariates.mean) - centre) / half
-        return NormalInverseWishart(mean, covariates.count, scale, covariates.dof)
+def _scaled_moments(covariates: CovariateMoments, centre: np.ndarray, half: np.ndarray) -> CovariateMoments:
+    """The moments of x in the units of u."""
     p = len(centre)
     pairs = [(i, j) for i in range(p) for j in range(i, p)]
     forward = np.zeros((p + len(pairs),) * 2)

@@ -49,8 +49,15 @@ class LinearRegressionFourth(AbstractFamily):
         further = ["·".join(self.regression.x[j] for j in power) for power in self.powers]
         return self.regression.statistics + tuple(f"sum[{product}]" for product in further)
 
+    @property
+    def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
+        return self.regression.axes
+
     def named(self, theta):
         return self.regression.named(theta)
+
+    def check_prior(self, prior: object) -> None:
+        self.regression.check_prior(prior)
 
     def completed(self, prior: AbstractPrior) -> AbstractPrior:
         return self.regression.completed(prior)

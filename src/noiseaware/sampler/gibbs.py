@@ -187,7 +187,7 @@ def draws(
 
 def serves(family: AbstractFamily) -> bool:
     """Any but those of several columns, which the samplers of 2019 serve."""
-    return not isinstance(family, AbstractQuadraticFamily)
+    return len(family.columns) <= 1 and not isinstance(family, AbstractQuadraticFamily)
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:

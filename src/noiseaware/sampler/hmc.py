@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.artifact import Release
+from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent, Numeric
@@ -180,8 +181,9 @@ def has_converged(v: Float[np.ndarray, "num_draws c k"]) -> bool:
 
 
 def serves(family: AbstractFamily) -> bool:
-    """Whether there is a target: second moments, or a prior with real coordinates."""
-    return isinstance(family, AbstractQuadraticFamily) or issubclass(family.conjugate, AbstractRealPrior)
+    """Whether there is a target: second moments, or one column and a prior with real coordinates."""
+    has_coordinates = len(family.columns) <= 1 and issubclass(family.conjugate, AbstractRealPrior)
+    return isinstance(family, AbstractQuadraticFamily) or has_coordinates
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
@@ -193,7 +195,7 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
     sentences = []
     if isinstance(prior, Independent) and isinstance(prior.parts["covariates"], CovariateMoments):
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
-    if family.intervals is not None:
+    if family.is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
     return " ".join(sentences) or None
 
@@ -225,9 +227,9 @@ def draws(
     key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
 ) -> Float[Array, "num_draws ..."]:
     """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
+    if isinstance(release.mechanism, Identity):
+        return naive.draws(key, release, prior, num_draws)
     y, mechanism, family = jnp.asarray(release.values), noise_of(release), release.family
-    if isinstance(mechanism, Identity):
-        return family.update(prior, family.project(y, release.n), release.n).sample(key, (num_draws,))
     _check_enough(family, release.n)
     setting = (family, prior, mechanism, y, float(release.n))
     each = -(-num_draws // _CHAINS)
@@ -261,6 +263,8 @@ def batch(
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone."""
+    if isinstance(mechanism, Identity):
+        return naive.batch(keys, family, prior, mechanism, y, n, num_draws=num_draws)
     _check_enough(family, n)
     return _batch(keys, family, prior, mechanism, y, float(n), num_draws=num_draws)
 
