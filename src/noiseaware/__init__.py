@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from noiseaware import family as family
     from noiseaware import mechanism as mechanism
     from noiseaware import prior as prior
+    from noiseaware import program as program
     from noiseaware.artifact import Release as Release
     from noiseaware.artifact import load as load
     from noiseaware.calibration import calibrate as calibrate
@@ -24,6 +25,7 @@ _HOMES = {
     "family": "noiseaware.family",
     "mechanism": "noiseaware.mechanism",
     "prior": "noiseaware.prior",
+    "program": "noiseaware.program",
     "Release": "noiseaware.artifact",
     "load": "noiseaware.artifact",
     "calibrate": "noiseaware.calibration",

@@ -24,7 +24,7 @@ import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.privacy import Guarantee, Neighbours, Pure, ZeroConcentrated, exact, plain
+from noiseaware.privacy import Approximate, Neighbours, Promise, Pure, ZeroConcentrated, exact, plain
 
 SCHEMA_VERSION = 1
 
@@ -74,7 +74,7 @@ class Release:
         mechanism: AbstractMechanism,
         grid: float = 1.0,
         neighbours: Neighbours = "replace",
-        guarantee: Guarantee | None = None,
+        guarantee: Promise | None = None,
         origin: Origin = Origin(),
     ) -> None:
         self.family = family
@@ -249,11 +249,17 @@ class _Noise(_Strict):
 
 
 class _Guarantee(_Strict):
-    kind: Literal["pure", "zcdp"]
+    kind: Literal["pure", "zcdp", "approximate"]
     cost: str = Field(description="ε or ρ as an exact decimal or fraction")
+    delta: str | None = Field(default=None, description="δ of an approximate guarantee, likewise")
 
-    def guarantee(self) -> Guarantee:
+    def guarantee(self) -> Promise:
         cost = exact("guarantee.cost", self.cost)
+        if (self.delta is None) == (self.kind == "approximate"):
+            rule = "given for an approximate guarantee" if self.delta is None else f"null for a {self.kind} guarantee"
+            raise ValueError(f"guarantee.delta must be {rule}, got {self.delta or 'null'}.")
+        if self.delta is not None:
+            return Approximate(cost, _proper("guarantee.delta", self.delta))
         return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
 
 
@@ -348,7 +354,9 @@ def _proper(name: str, text: str) -> Fraction:
     return fraction
 
 
-def _guarantee_document(promise: Guarantee) -> _Guarantee:
+def _guarantee_document(promise: Promise) -> _Guarantee:
+    if isinstance(promise, Approximate):
+        return _Guarantee(kind="approximate", cost=plain(promise.epsilon), delta=plain(promise.delta))
     if isinstance(promise, Pure):
         return _Guarantee(kind="pure", cost=plain(promise.epsilon))
     return _Guarantee(kind="zcdp", cost=plain(promise.rho))

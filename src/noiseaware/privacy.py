@@ -2,6 +2,7 @@
 
     pure ε          P(M(D) ∈ E) ≤ e^ε P(M(D') ∈ E)
     zCDP ρ          D_α(M(D) ‖ M(D')) ≤ ρα for every α > 1        (Bun & Steinke 2016)
+    (ε, δ)          P(M(D) ∈ E) ≤ e^ε P(M(D') ∈ E) + δ
 
 Every cost is an exact fraction, so that a thousand charges of 1/1000 make exactly 1.
 """
@@ -36,7 +37,21 @@ class ZeroConcentrated:
         return f"ρ = {plain(self.rho)} (zCDP)"
 
 
+@dataclass(frozen=True)
+class Approximate:
+    """(ε, δ)-differential privacy."""
+
+    epsilon: Fraction
+    delta: Fraction
+
+    def __str__(self) -> str:
+        return f"ε = {plain(self.epsilon)}, δ = {plain(self.delta)}"
+
+
 Guarantee = Pure | ZeroConcentrated
+"""What the noise of a release promises."""
+Promise = Guarantee | Approximate
+"""What may be promised at all."""
 
 
 def exact(name: str, value: Number) -> Fraction:
@@ -57,6 +72,16 @@ def promised(*, epsilon: Number | None = None, rho: Number | None = None) -> Gua
     if epsilon is not None:
         return Pure(exact("epsilon", epsilon))
     return ZeroConcentrated(exact("rho", rho))  # type: ignore[arg-type]
+
+
+def approximate(*, epsilon: Number, delta: Number) -> Promise:
+    """(ε, δ), which is pure ε where δ is 0."""
+    if str(delta).strip() in ("0", "0.0"):
+        return Pure(exact("epsilon", epsilon))
+    slack = exact("delta", delta)
+    if slack >= 1:
+        raise ValueError(f"delta must be below 1, got {delta}.")
+    return Approximate(exact("epsilon", epsilon), slack)
 
 
 def as_zcdp(guarantee: Guarantee) -> ZeroConcentrated:

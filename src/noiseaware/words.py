@@ -17,7 +17,7 @@ from noiseaware.family import AbstractNumberFamily, Categorical
 from noiseaware.marginal import PROBABILITY, Estimate
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
 from noiseaware.prior import AbstractPrior, CovariateMoments, Dirichlet, Independent
-from noiseaware.privacy import Pure, ZeroConcentrated, plain
+from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, plain
 
 if TYPE_CHECKING:
     from noiseaware.posterior import Posterior
@@ -196,6 +196,8 @@ def guarantee(release: Release) -> str:
             kind = f"{promise}, pure differential privacy"
         case ZeroConcentrated() as promise:
             kind = f"{promise}, zero-concentrated differential privacy"
+        case Approximate() as promise:
+            kind = f"{promise}, approximate differential privacy"
     return f"{kind}, when {_NEIGHBOURS[release.neighbours]}"
 
 

@@ -15,7 +15,8 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.custodian.bounds import QUANTILES, SHARE, calibrated, planned, select, within
+from noiseaware.custodian.bounds import QUANTILES, SHARE, planned, within
+from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.custodian.release import _finest_grid
 from noiseaware.privacy import Pure, ZeroConcentrated
 

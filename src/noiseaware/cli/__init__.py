@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from noiseaware.cli.calibrate import calibrate
+from noiseaware.cli.check import check
 from noiseaware.cli.failure import Group
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
@@ -92,5 +93,6 @@ def demo(
 app.command()(release)
 app.command()(infer)
 app.command()(calibrate)
+app.command()(check)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")

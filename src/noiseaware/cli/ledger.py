@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from noiseaware.custodian.ledger import Ledger
 
 ledger = typer.Typer(
@@ -18,6 +20,7 @@ def create(
     path: _Path,
     epsilon: Annotated[str | None, typer.Option(help="The total, as pure ε.")] = None,
     rho: Annotated[str | None, typer.Option(help="The total, as ρ of zCDP.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon: the total δ, for programs.")] = None,
 ) -> None:
     """Open an account with a total that no sequence of releases can overspend.
 
@@ -27,7 +30,7 @@ def create(
     """
     from noiseaware.custodian.ledger import Ledger
 
-    typer.echo(f"{path}: {balance(Ledger.create(path, epsilon=epsilon, rho=rho))}")
+    typer.echo(f"{path}: {balance(Ledger.create(path, epsilon=epsilon, rho=rho, delta=delta))}")
 
 
 @ledger.command()
@@ -52,23 +55,33 @@ def balance(account: "Ledger") -> str:
     """What is left of the total."""
     from noiseaware.privacy import plain
 
-    return f"{plain(account.remaining)} left of {account.total}"
+    left = plain(account.remaining)
+    delta = getattr(account.total, "delta", None)
+    return f"{left if delta is None else f'{left}, {plain(delta - account.spent_delta)}'} left of {account.total}"
 
 
 def _json(account: "Ledger") -> str:
     import json
 
-    from noiseaware.privacy import Pure, plain
+    from noiseaware.privacy import ZeroConcentrated, plain
 
-    kind = "epsilon" if isinstance(account.total, Pure) else "rho"
-    entries = [{"id": e.id, "time": e.time, "cost": plain(e.cost), "what": dict(e.what)} for e in account.entries()]
-    total = plain(account.spent + account.remaining)
-    spent, left = plain(account.spent), plain(account.remaining)
-    return json.dumps(
-        {"kind": kind, "total": total, "spent": spent, "remaining": left, "entries": entries},
-        indent=2,
-        ensure_ascii=False,
-    )
+    kind = "rho" if isinstance(account.total, ZeroConcentrated) else "epsilon"
+    entries = [
+        {"id": e.id, "time": e.time, "cost": plain(e.cost), **_delta(e.delta), "what": dict(e.what)}
+        for e in account.entries()
+    ]
+    told = {"kind": kind, "total": plain(account.spent + account.remaining), "spent": plain(account.spent)}
+    told |= {"remaining": plain(account.remaining)}
+    if (delta := getattr(account.total, "delta", None)) is not None:
+        spent = account.spent_delta
+        told |= {"delta": {"total": plain(delta), "spent": plain(spent), "remaining": plain(delta - spent)}}
+    return json.dumps(told | {"entries": entries}, indent=2, ensure_ascii=False)
+
+
+def _delta(delta: "Fraction") -> dict[str, str]:
+    from noiseaware.privacy import plain
+
+    return {"delta": plain(delta)} if delta else {}
 
 
 def _print_entries(account: "Ledger") -> None:
@@ -85,5 +98,6 @@ def _print_entries(account: "Ledger") -> None:
     table = Table("time", "cost", "what", "entry", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for entry in entries:
         what = ", ".join(f"{name} {value}" for name, value in entry.what.items())
-        table.add_row(entry.time, plain(entry.cost), Text(shown(what, 200)), entry.id)
+        cost = ", ".join([plain(entry.cost), *_delta(entry.delta).values()])
+        table.add_row(entry.time, cost, Text(shown(what, 200)), entry.id)
     Console().print(table)

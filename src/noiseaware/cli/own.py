@@ -1,4 +1,4 @@
-"""A person's own family, by the module or the file that it is in: my_package.my_family:Wait or my_family.py:Wait."""
+"""A person's own code, by the module or the file that it is in: my_package.my_family:Wait, or my_family.py:Wait."""
 
 import importlib
 import importlib.util
@@ -35,18 +35,19 @@ def family(where: str, given: dict[str, Any]) -> "AbstractFamily":
 def named(where: str) -> Callable[..., Any]:
     """The class that `where` names."""
     place, _, name = where.rpartition(":")
-    found = getattr(_module(where, place), name, None)
+    found = getattr(module(place, "--family", where), name, None)
     if not callable(found):
         raise ValueError(f"--family must name a class in {place}, got {name!r}.")
     return found
 
 
-def _module(where: str, place: str) -> ModuleType:
+def module(place: str, option: str, where: str) -> ModuleType:
+    """The module at a place, which an option names by `where`."""
     try:
         return _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
     except Exception as error:  # whatever the person's own module raises
         told = f"{type(error).__name__}: {error}"
-        raise ValueError(f"--family must name a module or a .py file that imports, got {where}: {told}") from error
+        raise ValueError(f"{option} must name a module or a .py file that imports, got {where}: {told}") from error
 
 
 def _from_file(path: Path) -> ModuleType:

@@ -144,7 +144,7 @@ def _check_afford(plan: Plan) -> None:
         total = Pure(sum((g.epsilon for g in guarantees), Fraction(0)))  # type: ignore[union-attr]
         costs = ZeroConcentrated(sum((as_zcdp(g).rho for g in guarantees), Fraction(0)))
         account = Ledger(plan.ledger)
-        account.afford(total if isinstance(account.total, Pure) else costs)
+        account.afford(costs if isinstance(account.total, ZeroConcentrated) else total)
     else:
         Ledger(plan.ledger).afford(ZeroConcentrated(sum((as_zcdp(g).rho for g in guarantees), Fraction(0))))
 

@@ -9,24 +9,19 @@ says that a wider bound must bring in a share r = max(q, 1 − q)/T of the recor
 *Sensitivity.* Replacing one of n records moves #{x ≤ c} by 1 at most and nothing else in u, so u moves by Δ = 1 at
 most, by the triangle inequality. For q of denominator D, the integer T·D·u moves by T·D.
 
-*Cost.* For neighbours, log P(c)/P'(c) = (u(c) − u'(c))/b + constant lies in an interval of length η = 2Δ/b, and has
-both signs as both sum to 1: so it is at most η in size, which is pure ε with ε = η. A privacy loss that lies in an
-interval of length η is sub-Gaussian (Hoeffding's lemma), which gives ρ = η²/8 (Cesar & Rogers 2021). The
-upper bound is chosen among the candidates above the lower one, which is public by then: costs add (Bun & Steinke
-2016, lemma 2.3), and what follows from the bounds alone costs nothing.
-
-OpenDP draws the argmax of u/b + Gumbel noise, which has exactly the law P, from integer scores and without floats.
+*Cost.* That of the exponential mechanism (exponential.py) with Δ = 1. The upper bound is chosen among the candidates
+above the lower one, which is public by then: costs add (Bun & Steinke 2016, lemma 2.3), and what follows from the
+bounds alone costs nothing.
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from noiseaware.custodian.noise import root_above
+from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.family import AbstractFamily
-from noiseaware.privacy import Guarantee, Number, Pure, ZeroConcentrated, above, exact
+from noiseaware.privacy import Guarantee, Number, Pure, ZeroConcentrated, exact
 
 SHARE = Fraction(1, 10)
 QUANTILES = (Fraction(1, 40), Fraction(39, 40))
@@ -39,7 +34,6 @@ _REAL, _WHOLE, _IN_DEVIATIONS = (-16, 32), (0, 30), (-2, 20)
 # other side of 0. So that the true quantile, wherever it is, still wins over the least candidate.
 _RUNGS_PER_RECORD = {1: Fraction(5, 4), 2: Fraction(5, 2)}
 _FINEST_QUANTILE = 10**6  # T · D · n stays below 2^60
-_LAST_PLACES = 16  # as in noise.py
 
 
 @dataclass(frozen=True)
@@ -126,57 +120,6 @@ def planned(family: AbstractFamily, guarantee: Guarantee, share: Number, quantil
 def within(family: AbstractFamily, bounds: tuple[float, float]) -> AbstractFamily:
     """The family with these bounds."""
     return replace(family, bounds=bounds)  # type: ignore[call-arg]
-
-
-# ---- the mechanism ---------------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=16)
-def calibrated(guarantee: Guarantee, sensitivity: int) -> float:
-    """The least b with 2Δ/b ≤ ε, or (2Δ/b)²/8 ≤ ρ, that OpenDP agrees with."""
-    from opendp.mod import OpenDPException
-
-    try:
-        if isinstance(guarantee, Pure):
-            scale = above(2 * sensitivity / guarantee.epsilon)
-        else:
-            scale = root_above(Fraction(sensitivity**2) / (2 * guarantee.rho))
-        for _ in range(_LAST_PLACES):
-            if _keeps(guarantee, scale, sensitivity):
-                return scale
-            scale = math.nextafter(scale, math.inf)
-    except (OverflowError, OpenDPException):  # both mean a float too large
-        pass
-    raise ValueError("epsilon, rho or bounds_share must be nearer to 1: no float can hold the scale of the bounds.")
-
-
-def select(scores: Sequence[int], *, scale: float, sensitivity: int, guarantee: Guarantee) -> int:
-    """An index drawn with P(i) ∝ e^{scores[i]/scale}, refused if that does not keep the promise."""
-    if not _keeps(guarantee, scale, sensitivity):
-        raise RuntimeError(f"bounds of scale {scale} must keep {guarantee}, and do not; nothing was drawn.")
-    return _measurement(scale)(list(scores))
-
-
-def _keeps(guarantee: Guarantee, scale: float, sensitivity: int) -> bool:
-    """Whether the exact loss is within the promise, and OpenDP, whose map tells η²/8, says so too."""
-    span = 2 * sensitivity / Fraction(scale)
-    if isinstance(guarantee, Pure):
-        return span <= guarantee.epsilon and _measurement(scale).map(sensitivity) <= above(guarantee.epsilon**2 / 8)
-    return span**2 / 8 <= guarantee.rho and _measurement(scale).map(sensitivity) <= above(guarantee.rho)
-
-
-@functools.lru_cache(maxsize=16)
-def _measurement(scale: float):
-    """OpenDP's choice of the greatest of i64 scores under Gumbel noise; asked for pure ε it would draw another law."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_noisy_max
-    from opendp.measures import zero_concentrated_divergence
-    from opendp.metrics import linf_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    domain = vector_domain(atom_domain(T="i64"))
-    return make_noisy_max(domain, linf_distance(T="i64"), zero_concentrated_divergence(), scale)
 
 
 # ---- what is public ----------------------------------------------------------------------------------------------

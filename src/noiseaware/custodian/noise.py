@@ -10,6 +10,7 @@ A statistic that stands for m entries (`entries`; 1 unless said) counts m-fold i
 given noise of σ_j ≥ σ/√m_j: independent noise loses Σ (s_j − s'_j)²/2σ_j² ≤ Σ m_j (s_j − s'_j)²/2σ² ≤ Δ₂²/2σ².
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -101,6 +102,7 @@ def _keeps_alone(guarantee: Guarantee, spread: float, sensitivity: int, sensitiv
     return loss <= guarantee.rho and measurement.map(root_above(square)) <= above(guarantee.rho)
 
 
+@functools.lru_cache(maxsize=64)
 def _measurement(law: type[AbstractMechanism], spread: float):
     """OpenDP's measurement of this law on vectors of i64."""
     from opendp.domains import atom_domain, vector_domain

@@ -67,6 +67,19 @@ class Table:
             frame = self._positions(column, levels)
         return self._totals(frame, family.statistic(nw.col(column)))
 
+    def records(self, family: AbstractFamily, grid_exponent: int) -> list[int]:
+        """Each record after its bounds in steps of 2^−grid_exponent, or its place among the levels."""
+        (column,) = family.columns
+        levels = getattr(family, "levels", None)
+        if levels is None:
+            steps = _fixed_point(nw.col(column), family.bounds, family.outside, grid_exponent)  # type: ignore[attr-defined]
+            frame = self._numbers([column]).select(steps.alias(column))
+        else:
+            frame = self._positions(column, levels).select(nw.col(column).cast(nw.Int64))
+        complaint = f"table {self.name} could not be read as a table of records."
+        values = quietly(lambda: frame.lazy().collect("pandas").get_column(column).to_list(), complaint)
+        return [int(value) for value in values]
+
     def _moments(self, family: Any, grid_exponent: int) -> tuple[list[int], int]:
         """Σ U_j · 2^k and Σ U_i U_j, all in steps of 2^−2k, for U = 2^k u and 2k = grid_exponent."""
         unit = 2 ** (grid_exponent // 2)

@@ -1,0 +1,150 @@
+"""What the mechanisms of a program draw: discrete noise that costs no more than the certificate says.
+
+*Laplace.* A value lies on a lattice offset + unit·ℤ with public offset and unit (counts, fixed-point sums and what is
+linear in them), or is rounded to one of 2^−40 noise scales. Neighbours that move it by k move it by m lattice steps,
+m = ⌊k/unit⌋, or ⌈k/unit⌉ where it was rounded, as rounding is monotone and commutes with whole steps. Discrete Laplace
+noise of b steps costs m/b, and b is the least float for which that is at most the certified ε·k/Δ.
+
+*Gaussian.* Discrete noise of the specified deviation, rounded up. The loss exceeds ε where the noise exceeds
+t = εσ²/m − m/2 steps, and P(noise ≥ ⌈t⌉) ≤ Φ̄((⌈t⌉ − 1)/σ) (Canonne, Kamath & Steinke 2020, proposition 25): this is
+computed, and refused where it is above δ.
+
+*Exponential.* Scores are rounded to steps of 2^−30; neighbours move them by ⌈k·2^30⌉ steps, and by two more where they
+hold a Hellinger distance, whose float errs by less than a step. OpenDP chooses by integers (exponential.py).
+
+*Sample.* A choice among the points of a public grid, by whole log-likelihoods of each record.
+
+Nothing can fail for a value in the table: what leaves 64 bits is moved to the edge, which brings neighbours nearer.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from noiseaware.custodian import exponential
+from noiseaware.custodian.noise import draw
+from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace
+from noiseaware.privacy import Guarantee, Pure, ZeroConcentrated, above
+from noiseaware.program import lattice
+from noiseaware.program.evaluate import Leaf, evaluate, numbers_of, scores
+from noiseaware.program.lemma import sample_cost
+from noiseaware.program.mechanism import Mechanism
+from noiseaware.program.term import Distance, walk
+
+_ROOM = 2**61
+"""Where values and scores stop, in steps."""
+_FINE = 40
+_SCORE_STEPS = 2**30
+_LIKELIHOOD_STEPS = 2**20
+_GRID = 1000
+"""Points of the grid that a posterior sample is drawn from."""
+_FLOAT_STEPS = 2
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """A noisy value: offset + unit · steps, and the law of the noise in steps."""
+
+    offset: Fraction
+    unit: Fraction
+    steps: int
+    law: AbstractMechanism
+    is_lattice: bool
+
+    @property
+    def value(self) -> Fraction:
+        return self.offset + self.unit * self.steps
+
+
+def noised(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, step: Fraction) -> Noisy:
+    """A value with Laplace or normal noise, given how far neighbours move it (None: by the stated sensitivity)."""
+    term, width, epsilon = mechanism.values[place], evaluate(mechanism.width, leaf), evaluate(mechanism.epsilon, leaf)
+    k, is_laplace = width if move is None else move, mechanism.name == "laplace"
+    scale = width / epsilon * (1 if is_laplace else Fraction(_deviation(mechanism.delta)))
+    unit = lattice.unit(term, leaf, step)
+    if unit is None:
+        offset, unit, is_lattice = Fraction(0), Fraction(2) ** (math.floor(math.log2(scale)) - _FINE), False
+        moved = max(1, math.ceil(k / unit))
+        spread = scale / unit if k == 0 else max(scale / unit, scale * moved / k)
+    else:
+        offset, is_lattice = lattice.offset(term, leaf), True
+        moved, spread = max(1, math.floor(k / unit)), scale / unit
+    law = (DiscreteLaplace if is_laplace else DiscreteGaussian)(above(spread))
+    if not is_laplace and k:
+        _check_delta(Fraction(law.spread), moved, epsilon * k / width, mechanism.delta)  # type: ignore[arg-type]
+    return Noisy(offset, unit, _noise(law, _steps((evaluate(term, leaf) - offset) / unit), moved), law, is_lattice)
+
+
+def chosen(mechanism: Mechanism, move: Fraction | None, leaf: Leaf, n: int) -> tuple[Fraction, ...]:
+    """One of the candidates, as its numbers."""
+    scored = list(scores(mechanism, n, leaf))
+    width, epsilon = evaluate(mechanism.width, leaf), evaluate(mechanism.epsilon, leaf)
+    k = width if move is None else move
+    is_rough = any(isinstance(node, Distance) and node.metric == "hellinger" for node in walk(mechanism.values))
+    moved = max(1, math.ceil(k * _SCORE_STEPS) + (_FLOAT_STEPS if is_rough else 0))
+    price = Pure(epsilon * (k or Fraction(moved, _SCORE_STEPS)) / width)
+    whole = [_steps(score * _SCORE_STEPS) for _, score in scored]
+    scale = exponential.calibrated(price, moved)
+    place = exponential.select(whole, scale=scale, sensitivity=moved, guarantee=price)
+    return scored[place][0]
+
+
+def sampled(mechanism: Mechanism, leaf: Leaf, true: int, n: int) -> Fraction:
+    """A point θ of the grid with P ∝ θ^{a−1} (1−θ)^{b−1}, given how many of n records are true.
+
+    Each record adds a whole number to the score of θ, and a replaced one moves it by the log-odds of θ. Of these the
+    middle is taken, which moves all scores alike: what is left is at most half of logit(high) − logit(low).
+    """
+    assert mechanism.posterior is not None
+    assert mechanism.posterior.origin is not None
+    assert mechanism.within is not None
+    low, high = mechanism.within
+    a, b = (float(x) for x in numbers_of(mechanism.posterior.origin.prior, leaf))
+    grid = [low + (high - low) * j / (_GRID - 1) for j in range(_GRID)]
+    logs = [(math.log(t), math.log(1 - t)) for t in grid]
+    odds = [round(_LIKELIHOOD_STEPS * (yes - no)) for yes, no in logs]
+    middle = (odds[0] + odds[-1]) // 2
+    prior = [round(_LIKELIHOOD_STEPS * ((a - 1) * yes + (b - 1) * no)) for yes, no in logs]
+    public = [n * round(_LIKELIHOOD_STEPS * no) + own for (_, no), own in zip(logs, prior, strict=True)]
+    whole = [true * (own - middle) + rest for own, rest in zip(odds, public, strict=True)]
+    moved = max(odds[-1] - middle, middle - odds[0])
+    price = Pure(sample_cost(low, high))
+    scale = exponential.calibrated(price, moved)  # the steps, and the little more that their rounding needs
+    return grid[exponential.select(whole, scale=scale, sensitivity=moved, guarantee=price)]
+
+
+def _steps(value: Fraction) -> int:
+    return max(-_ROOM, min(_ROOM, round(value)))
+
+
+def _noise(law: AbstractMechanism, steps: int, moved: int) -> int:
+    """The steps with fresh noise; what it keeps follows from its own scale."""
+    spread = Fraction(law.spread)  # type: ignore[arg-type]
+    room = 1 + Fraction(1, 10**9)  # OpenDP's map rounds up in the last places, which an exact promise would not bear
+    promise: Guarantee = Pure(moved / spread * room)
+    if isinstance(law, DiscreteGaussian):
+        promise = ZeroConcentrated(moved**2 / (2 * spread**2) * room)
+    (noisy,) = draw(law, [steps], sensitivity=moved, sensitivity_squared=moved**2, guarantee=promise)
+    return noisy
+
+
+def _deviation(delta: Fraction) -> float:
+    """√(2 ln(1.25/δ)), rounded up."""
+    return math.sqrt(2 * math.log(1.25 / float(delta))) * (1 + 1e-12)
+
+
+def _check_delta(sigma: Fraction, moved: int, epsilon: Fraction, delta: Fraction) -> None:
+    """Normal noise of σ steps on a value that moves by m keeps (ε, δ), or nothing is drawn."""
+    threshold = math.ceil(epsilon * sigma**2 / moved - Fraction(moved, 2))
+    beyond = 0.5 * math.erfc((threshold - 1) / float(sigma) / math.sqrt(2))
+    if beyond * (1 + 1e-9) > float(delta):
+        raise RuntimeError(f"noise of {float(sigma):g} steps must keep δ = {float(delta):g}, and does not.")
+
+
+def flat(found: Noisy | Fraction) -> Fraction:
+    """A draw as its number."""
+    return found.value if isinstance(found, Noisy) else found
+
+
+Drawn = Sequence[Noisy | Fraction]

@@ -1,0 +1,273 @@
+"""Runs a certified program on a table: the terms that were traced, never the function again.
+
+What can be refused is refused before the table is read, or for its public size alone; the ledger is charged with the
+certified cost; then noise is drawn (drawn.py), and everything after it is post-processing.
+"""
+
+import functools
+import math
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import noiseaware
+from noiseaware.artifact import Origin, Release
+from noiseaware.custodian.drawn import Drawn, chosen, flat, noised, sampled
+from noiseaware.custodian.ledger import Entry, Ledger
+from noiseaware.custodian.table import MOST_RECORDS, Table
+from noiseaware.family import AbstractFamily, Bernoulli, Categorical, Normal, Poisson
+from noiseaware.program import lattice
+from noiseaware.program.database import Database, Records
+from noiseaware.program.distribution import Distribution, Inferred, Posteriors
+from noiseaware.program.evaluate import Leaf, evaluate, numbers_of
+from noiseaware.program.known import known
+from noiseaware.program.mechanism import Applied, Mechanism
+from noiseaware.program.term import Draw, Record, Sample, Size, Statistic, Term
+from noiseaware.program.verdict import Certified
+
+_COLUMN = "record"
+_MOST_CANDIDATES = 200_000
+
+
+def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | Ledger | None = None) -> Any:
+    """What a certified program returns for a table."""
+    program, source = certificate.program, _table(table)
+    exponent = _exponent(program.records)
+    family = _family(program.records, exponent)
+    if isinstance(ledger, str | os.PathLike):
+        ledger = Ledger(ledger)
+    if ledger is not None:
+        ledger.afford(certificate.guarantee)
+    totals, n = source.sums(family, exponent)
+    _check_size(certificate, n)
+    records = source.records(family, exponent) if certificate.trace.mechanisms.maps else []
+    entry = None
+    if ledger is not None:
+        what = {"program": program.name, "table": source.name, "neighbours": program.records.adjacency}
+        entry = ledger.charge(certificate.guarantee, what)
+    step = Fraction(2) ** -exponent
+    whole = [n - totals[0], totals[0]] if program.records.kind == "booleans" else totals
+    run = _Run(certificate, [total * step for total in whole], n, [x * step for x in records], step, entry)
+    return run.settled(certificate.trace.result)
+
+
+def _table(table: Any) -> Table:
+    """A table; a plain list or array of records is a column of its own."""
+    if isinstance(table, Table):
+        return table
+    if isinstance(table, list | tuple | np.ndarray | pd.Series):
+        table = pd.DataFrame({_COLUMN: list(table)})
+    return Table(table)
+
+
+def _family(records: Records, exponent: int) -> AbstractFamily:
+    """A family whose statistics are those of the program."""
+    column = records.column or _COLUMN
+    if records.kind == "booleans":
+        return Bernoulli(column)
+    if records.kind == "categories":
+        return Categorical(column, levels=list(records.levels))
+    assert records.bounds is not None  # without bounds nothing is certified
+    low, high, step = *records.bounds, Fraction(2) ** -exponent
+    inner = float(math.ceil(low / step) * step), float(math.floor(high / step) * step)  # so that floor stays within
+    return Poisson(column, bounds=inner) if records.kind == "counts" else Normal(column, bounds=inner, variance=1.0)
+
+
+def _exponent(records: Records) -> int:
+    """The finest grid 2^−k on which MOST_RECORDS records within the bounds can be summed in 62 bits."""
+    if records.bounds is None or records.kind == "counts":
+        return 0
+    largest = max(abs(bound) for bound in records.bounds)
+    return math.floor(math.log2(2**61 // MOST_RECORDS) - math.log2(largest))
+
+
+def _check_size(certificate: Certified, n: int) -> None:
+    """Refuse a size that is not the declared one, or that has too many posteriors: both are public."""
+    declared = certificate.program.records.size
+    if declared is not None and n != declared:
+        raise ValueError(f"table must hold the {declared} records that the program declares, got {n}.")
+    for mechanism in certificate.trace.mechanisms.drawn:
+        if isinstance(mechanism.candidates, Posteriors):
+            parts = len(mechanism.candidates.prior.parameters)
+            if math.comb(n + parts - 1, parts - 1) > _MOST_CANDIDATES:
+                raise ValueError(f"candidates must be at most {_MOST_CANDIDATES}; {n} records lead to more posteriors.")
+
+
+@dataclass
+class _Run:
+    """One run: the private statistics, and what has been drawn from them."""
+
+    certificate: Certified
+    statistics: Sequence[Fraction]
+    n: int
+    records: Sequence[Fraction]
+    step: Fraction
+    entry: Entry | None
+    drawn: dict[int, Drawn] = field(default_factory=dict)
+    mapped: dict[int, list[Fraction]] = field(default_factory=dict)
+    sampled: dict[int, Fraction] = field(default_factory=dict)
+
+    def __call__(self, node: Term) -> Fraction:
+        return evaluate(node, self.leaf)
+
+    def leaf(self, node: Term) -> Fraction:
+        if isinstance(node, Size):
+            return Fraction(self.n)
+        if isinstance(node, Statistic):
+            return self._statistic(node)
+        if isinstance(node, Draw):
+            return flat(self.draws(node.mechanism)[node.index])
+        assert isinstance(node, Sample)
+        if id(node) not in self.sampled:
+            self.sampled[id(node)] = _one_draw(node.distribution.name, numbers_of(node.distribution, self.leaf))
+        return self.sampled[id(node)]
+
+    def _statistic(self, node: Statistic) -> Fraction:
+        if node.database.mapped is None:
+            return self.statistics[node.index]
+        each = (node.database.records.contribution(x)[node.index] for x in self._noisy(node.database))
+        return sum(each, Fraction(0))
+
+    def _noisy(self, database: Database) -> list[Fraction]:
+        """The noisy records, in order of size: the order of the table is not told."""
+        mapped = database.mapped
+        assert mapped is not None
+        if id(mapped) not in self.mapped:
+            self.mapped[id(mapped)] = sorted(_Each(self, mapped.record, x).leaf(mapped.result) for x in self.records)
+        return self.mapped[id(mapped)]
+
+    def draws(self, mechanism: Mechanism) -> Drawn:
+        """What a mechanism gave: drawn once."""
+        if id(mechanism) not in self.drawn:
+            self.drawn[id(mechanism)] = self.fresh(mechanism, self.leaf)
+        return self.drawn[id(mechanism)]
+
+    def fresh(self, mechanism: Mechanism, leaf: Leaf) -> Drawn:
+        """What a mechanism gives, drawn now."""
+        moves = self.certificate.moves
+        if mechanism.name == "exponential":
+            return chosen(mechanism, moves[id(mechanism), 0], leaf, self.n)
+        if mechanism.name == "sample":
+            return [sampled(mechanism, leaf, int(self.statistics[1]), self.n)]
+        places = range(len(mechanism.values))
+        return [noised(mechanism, place, moves[id(mechanism), place], leaf, self.step) for place in places]
+
+    # ---- results ----------------------------------------------------------------------------------------------------
+
+    def settled(self, result: Any) -> Any:
+        """A result with its values: releases, numbers, distributions, draws, and what functions make of these."""
+        if isinstance(result, list | tuple):
+            release = self._release(result)
+            return type(result)(map(self.settled, result)) if release is None else release
+        if isinstance(result, dict):
+            return {key: self.settled(part) for key, part in result.items()}
+        if isinstance(result, Distribution):
+            return known(result.name, [float(self(parameter)) for parameter in result.parameters])
+        if isinstance(result, Applied):
+            return result.function(*map(self.settled, result.arguments))
+        if isinstance(result, Inferred):
+            from noiseaware.program.nuts import draws
+
+            records = [float(x) for x in self._noisy(result.origin.database)]
+            return draws(result.origin, records, lambda node: float(self(node)))
+        if isinstance(result, Term):
+            release = self._release([result])
+            return _number(self(result)) if release is None else release
+        return result
+
+    def _release(self, result: Sequence[Any]) -> Release | None:
+        """Noisy statistics as a release, where one mechanism gave them and they are all that the family has."""
+        records = self.certificate.program.records
+        is_noisy = all(isinstance(part, Draw) and part.mechanism.name in ("laplace", "gaussian") for part in result)
+        if records.adjacency != "replace" or not result or not is_noisy:  # a release tells n
+            return None
+        mechanism = result[0].mechanism
+        is_whole = all(part.mechanism is mechanism and part.index == place for place, part in enumerate(result))
+        own = [lattice.only_statistic(value, self.leaf) for value in mechanism.values]
+        places = [None if found is None else found[0] for found in own]
+        wanted = [*range(len(records.levels))] if records.kind == "categories" else places[:1]
+        family = self._family
+        if not is_whole or len(result) < len(own) or None in places or places != wanted or family is None:
+            return None
+        found = self.draws(mechanism)
+        values = [sign * noisy.steps for (_, sign), noisy in zip(own, found, strict=True)]  # type: ignore[union-attr,misc]
+        if records.kind == "booleans" and places == [0]:
+            values = [self.n - value for value in values]  # what is not false is true
+        return Release(
+            family=family,
+            values=values,
+            n=self.n,
+            mechanism=found[0].law,  # type: ignore[union-attr]
+            grid=float(self.step),
+            guarantee=self.certificate.guarantee,
+            origin=self._origin,
+        )
+
+    @functools.cached_property
+    def _family(self) -> AbstractFamily | None:
+        """The family that the program's model of the table is."""
+        records = self.certificate.program.records
+        if records.kind == "booleans":
+            return Bernoulli(records.column)
+        if records.kind == "categories":
+            return Categorical(records.column, levels=list(records.levels))
+        bounds = tuple(float(bound) for bound in records.bounds or ())
+        for observation in self.certificate.trace.mechanisms.observations:
+            likelihood = observation.likelihood.distribution
+            if observation.database.mapped is None and likelihood.name == "normal":
+                return Normal(records.column, bounds=bounds, variance=float(self(likelihood.parameters[1])))
+            if observation.database.mapped is None and likelihood.name == "poisson":
+                return Poisson(records.column, bounds=bounds)
+        return None
+
+    @property
+    def _origin(self) -> Origin:
+        return Origin(
+            tool="noiseaware",
+            version=noiseaware.__version__,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            ledger_entry=None if self.entry is None else self.entry.id,
+        )
+
+
+@dataclass
+class _Each:
+    """The mechanisms of a map on one record."""
+
+    run: _Run
+    record: Record
+    value: Fraction
+    drawn: dict[int, Drawn] = field(default_factory=dict)
+
+    def leaf(self, node: Term) -> Fraction:
+        if isinstance(node, Record):
+            return self.value
+        if isinstance(node, Draw) and node.mechanism.record is self.record:
+            if id(node.mechanism) not in self.drawn:
+                self.drawn[id(node.mechanism)] = self.run.fresh(node.mechanism, self.leaf)
+            return flat(self.drawn[id(node.mechanism)][node.index])
+        return self.run.leaf(node)
+
+
+def _number(value: Fraction) -> int | float:
+    return int(value) if value.denominator == 1 else float(value)
+
+
+def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
+    """A draw from a distribution of public parameters: post-processing, so any generator will do."""
+    rng = np.random.default_rng(secrets.randbits(128))
+    draws = {
+        "beta": rng.beta,
+        "bernoulli": lambda p: rng.random() < p,
+        "gamma": lambda shape, rate: rng.gamma(shape, 1 / rate),
+        "normal": lambda mean, variance: rng.normal(mean, math.sqrt(variance)),
+        "poisson": rng.poisson,
+    }
+    return Fraction(float(draws[name](*map(float, parameters))))

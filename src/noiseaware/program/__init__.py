@@ -1,0 +1,36 @@
+"""Private Bayesian programs, checked before they see data: `import noiseaware.program as pp`."""
+
+from noiseaware.program.certify import check as check
+from noiseaware.program.database import Booleans as Booleans
+from noiseaware.program.database import Categories as Categories
+from noiseaware.program.database import Counts as Counts
+from noiseaware.program.database import Reals as Reals
+from noiseaware.program.distribution import bernoulli as bernoulli
+from noiseaware.program.distribution import beta as beta
+from noiseaware.program.distribution import categorical as categorical
+from noiseaware.program.distribution import dirichlet as dirichlet
+from noiseaware.program.distribution import gamma as gamma
+from noiseaware.program.distribution import hellinger as hellinger
+from noiseaware.program.distribution import infer as infer
+from noiseaware.program.distribution import kl as kl
+from noiseaware.program.distribution import l1 as l1
+from noiseaware.program.distribution import normal as normal
+from noiseaware.program.distribution import observe as observe
+from noiseaware.program.distribution import poisson as poisson
+from noiseaware.program.distribution import posteriors as posteriors
+from noiseaware.program.distribution import ran as ran
+from noiseaware.program.escape import Escape as Escape
+from noiseaware.program.mechanism import apply as apply
+from noiseaware.program.program import Program as Program
+from noiseaware.program.program import program as program
+from noiseaware.program.term import clip as clip
+from noiseaware.program.term import exp as exp
+from noiseaware.program.term import log as log
+from noiseaware.program.term import maximum as maximum
+from noiseaware.program.term import minimum as minimum
+from noiseaware.program.verdict import Certified as Certified
+from noiseaware.program.verdict import Counterexample as Counterexample
+from noiseaware.program.verdict import NotProved as NotProved
+from noiseaware.program.verdict import Obligation as Obligation
+from noiseaware.program.verdict import Refuted as Refuted
+from noiseaware.program.verdict import Verdict as Verdict

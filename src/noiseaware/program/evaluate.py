@@ -1,0 +1,136 @@
+"""Terms at numbers, in exact fractions: what a certified program computes, and what a counterexample is computed with.
+
+`exp`, `log` and the Hellinger distance are rounded to floats. Nothing is proved of these but what holds of any function
+of their arguments, or of a distance up to the steps that custodian/drawn.py allows for.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from noiseaware.program.distribution import Distribution, Posteriors
+from noiseaware.program.mechanism import Mechanism
+from noiseaware.program.term import Constant, Distance, Operation, Term
+
+Leaf = Callable[[Term], Fraction]
+_LARGEST = 700  # e^700 is still a float
+
+
+def evaluate(node: Term, leaf: Leaf) -> Fraction:
+    """A term, given its leaves."""
+    return _evaluate(node, leaf, {})
+
+
+def _evaluate(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
+    if id(node) not in known:
+        known[id(node)] = _fresh(node, leaf, known)
+    return known[id(node)]
+
+
+def _fresh(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
+    if isinstance(node, Constant):
+        return node.value
+    if isinstance(node, Operation):
+        return _OPERATIONS[node.name](*(_evaluate(argument, leaf, known) for argument in node.arguments))
+    if isinstance(node, Distance):
+        left, right = (
+            [_evaluate(parameter, leaf, known) for parameter in side.parameters] for side in (node.left, node.right)
+        )
+        return _METRICS[node.metric](node.left.name, left, right)
+    return leaf(node)
+
+
+def _log(x: Fraction) -> Fraction:
+    return Fraction(math.log(x)) if x > 0 else Fraction(-(10**6))
+
+
+_OPERATIONS: dict[str, Callable[..., Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "<": lambda a, b: Fraction(a < b),
+    "<=": lambda a, b: Fraction(a <= b),
+    "==": lambda a, b: Fraction(a == b),
+    "abs": abs,
+    "min": min,
+    "max": max,
+    "exp": lambda x: Fraction(math.exp(max(min(x, _LARGEST), -_LARGEST))),
+    "log": _log,
+}
+
+
+def _l1(_: str, left: list[Fraction], right: list[Fraction]) -> Fraction:
+    return sum((abs(a - b) for a, b in zip(left, right, strict=True)), Fraction(0))
+
+
+def _hellinger(name: str, left: list[Fraction], right: list[Fraction]) -> Fraction:
+    """√(1 − B((α+α')/2)/√(B(α)B(α'))) of beta and Dirichlet distributions, or of two normal ones."""
+    if left == right:
+        return Fraction(0)
+    if name == "normal":
+        (m, v), (w, u) = left, right
+        overlap = math.sqrt(2 * math.sqrt(v * u) / (v + u)) * math.exp(-((m - w) ** 2) / (4 * (v + u)))
+    elif name in ("beta", "dirichlet"):
+        middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
+        overlap = math.exp(_log_beta(middle) - (_log_beta(left) + _log_beta(right)) / 2)
+    else:
+        raise ValueError(f"hellinger must be of beta, dirichlet or normal distributions, got {name}.")
+    return Fraction(math.sqrt(max(0.0, 1 - overlap)))
+
+
+def _log_beta(parameters: list[Fraction]) -> float:
+    return math.fsum([*(math.lgamma(a) for a in parameters), -math.lgamma(sum(parameters))])
+
+
+def _kl(*_: object) -> Fraction:
+    raise ValueError("kl must not be evaluated: no score that holds it is certified.")
+
+
+_METRICS = {"l1": _l1, "hellinger": _hellinger, "kl": _kl}
+
+
+def numbers_of(distribution: Distribution, leaf: Leaf) -> tuple[Fraction, ...]:
+    """The parameters of a distribution."""
+    return tuple(evaluate(parameter, leaf) for parameter in distribution.parameters)
+
+
+def scores(mechanism: Mechanism, n: int, leaf: Leaf) -> Iterator[tuple[tuple[Fraction, ...], Fraction]]:
+    """Each candidate of an exponential mechanism, as its numbers, and its score."""
+    symbol = mechanism.candidate
+    variables = symbol.parameters if isinstance(symbol, Distribution) else (symbol,)
+    for candidate in _candidates(mechanism, n, leaf):
+        bound = {id(variable): x for variable, x in zip(variables, candidate, strict=True)}
+        yield candidate, evaluate(mechanism.values[0], functools.partial(_bound, bound, leaf))
+
+
+def _bound(bound: dict[int, Fraction], leaf: Leaf, node: Term) -> Fraction:
+    return bound[id(node)] if id(node) in bound else leaf(node)
+
+
+def _candidates(mechanism: Mechanism, n: int, leaf: Leaf) -> Iterator[tuple[Fraction, ...]]:
+    if isinstance(mechanism.candidates, Posteriors):
+        yield from _posteriors(mechanism.candidates, n, leaf)
+        return
+    for candidate in mechanism.candidates:
+        yield numbers_of(candidate, leaf) if isinstance(candidate, Distribution) else (evaluate(candidate, leaf),)
+
+
+def _posteriors(posteriors: Posteriors, n: int, leaf: Leaf) -> Iterator[tuple[Fraction, ...]]:
+    """The parameters of every posterior that n records could lead to."""
+    prior = numbers_of(posteriors.prior, leaf)
+    order = (1, 0) if posteriors.prior.name == "beta" else range(len(prior))  # a counts what is true, the second level
+    for counts in _compositions(n, len(prior)):
+        yield tuple(own + counts[place] for own, place in zip(prior, order, strict=True))
+
+
+def _compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Every way to write n as a sum of so many counts."""
+    if parts == 1:
+        yield (n,)
+        return
+    for first in range(n + 1):
+        for rest in _compositions(n - first, parts - 1):
+            yield (first, *rest)

@@ -1,0 +1,98 @@
+"""What z3 is asked: how far neighbours move a term, and whether a claim holds of all of them."""
+
+import time
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import z3
+
+from noiseaware.program.pair import Expression, Pairs, fraction, number
+from noiseaware.program.term import Distance, Record, Sample, Size, Statistic, Term, is_private, walk
+
+Count = tuple[int, int]
+"""A count: its database, and its place there."""
+
+
+@dataclass
+class Prover:
+    """Asks z3, until the deadline; what is not answered by then is not proved.
+
+    `distances` are the distances of posteriors of which it is known how far neighbours move them.
+    """
+
+    deadline: float
+    distances: dict[int, Fraction] = field(default_factory=dict)
+
+    def largest_move(self, value: Term) -> Fraction | None:
+        """max |left − right| over all neighbours, found by z3's optimiser and proved by its solver; None: no bound."""
+        if not is_private(value) and not any(isinstance(node, Sample) for node in walk([value])):
+            return Fraction(0)
+        pairs = Pairs(self.distances)
+        left, right = pairs(value)
+        bounds = [self._largest(pairs, difference) for difference in (left - right, right - left)]
+        known = [bound for bound in bounds if bound is not None]
+        if len(known) < len(bounds):
+            return None
+        best = max(Fraction(0), *known)
+        return best if self._stays_within(pairs, value, number(best)) else None
+
+    def _largest(self, pairs: Pairs, difference: Expression) -> Fraction | None:
+        optimizer = z3.Optimize()
+        optimizer.set("timeout", self._milliseconds)
+        optimizer.add(*pairs.known)
+        handle = optimizer.maximize(difference)
+        if optimizer.check() != z3.sat:
+            return None
+        infinite, finite, _ = (fraction(part) for part in list(optimizer.upper_values(handle)))  # type: ignore[arg-type]
+        return finite if infinite == 0 else None
+
+    def is_within(self, value: Term, width: Term) -> bool:
+        """Whether neighbours move a value by no more than a width that is public."""
+        pairs = Pairs(self.distances)
+        bound, _ = pairs(width)
+        return self._stays_within(pairs, value, bound)
+
+    def _stays_within(self, pairs: Pairs, value: Term, bound: Expression) -> bool:
+        """|left − right| ≤ bound, and 0 where the one count that matters does not move."""
+        left, right = pairs(value)
+        count = one_count(value)
+        if count is not None:
+            _, before, after = pairs.contributions[count]
+            bound = z3.If(before == after, number(0), bound)
+        return self._never(pairs, z3.Or(left - right > bound, right - left > bound))
+
+    def is_same(self, value: Term) -> bool:
+        """Whether a term is the same for neighbours."""
+        pairs = Pairs()
+        left, right = pairs(value)
+        return self._never(pairs, left != right)
+
+    def is_positive(self, value: Term) -> bool:
+        """Whether a term is above 0 on both sides."""
+        pairs = Pairs()
+        left, right = pairs(value)
+        return self._never(pairs, z3.Or(left <= 0, right <= 0))
+
+    def is_never_zero(self, value: Term) -> bool:
+        """Whether a term is other than 0 on both sides."""
+        pairs = Pairs()
+        left, right = pairs(value)
+        return self._never(pairs, z3.Or(left == 0, right == 0))
+
+    def _never(self, pairs: Pairs, claim: Expression) -> bool:
+        solver = z3.Solver()
+        solver.set("timeout", self._milliseconds)
+        solver.add(*pairs.known, claim)
+        return solver.check() == z3.unsat
+
+    @property
+    def _milliseconds(self) -> int:
+        return max(1, int(1000 * (self.deadline - time.perf_counter())))
+
+
+def one_count(value: Term) -> Count | None:
+    """The one count that a value depends on, if it is one."""
+    leaves = [n for n in walk([value]) if isinstance(n, Statistic | Size | Record | Distance) and is_private(n)]
+    counts = [n for n in leaves if isinstance(n, Statistic) and n.database.records.levels]
+    keys = {(id(node.database), node.index) for node in counts}
+    return keys.pop() if len(counts) == len(leaves) and len(keys) == 1 else None
