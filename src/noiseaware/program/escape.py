@@ -5,10 +5,12 @@ nothing to answer with; each raises at the line where it was tried.
 """
 
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any, NoReturn
 
-_HERE = str(Path(__file__).parent)
+# Frames that are not the person's own: this folder, Python's library and installed packages.
+_OTHERS = (str(Path(__file__).parent), *(sysconfig.get_paths()[kind] for kind in ("stdlib", "purelib", "platlib")))
 
 
 class Escape(TypeError, AttributeError):
@@ -22,7 +24,7 @@ class Escape(TypeError, AttributeError):
 def here() -> str:
     """The person's own line that is being traced: 'coin.py, line 7'."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and str(Path(frame.f_code.co_filename).parent) == _HERE:
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OTHERS):
         frame = frame.f_back
     return f"{Path(frame.f_code.co_filename).name}, line {frame.f_lineno}"
 
@@ -51,7 +53,6 @@ _REFUSED = {
     "__array__": ("be given to NumPy", _NUMBER),
     "__array_ufunc__": ("be given to NumPy", _NUMBER),
     "__array_function__": ("be given to NumPy", _NUMBER),
-    "__jax_array__": ("be given to JAX", _NUMBER),
     "__matmul__": ("be multiplied as a matrix", _ARITHMETIC),
     "__floordiv__": ("be divided with //", _ARITHMETIC),
     "__mod__": ("be divided with %", _ARITHMETIC),

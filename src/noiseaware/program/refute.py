@@ -162,7 +162,7 @@ def _broken(trace: Trace, left: tuple, right: tuple) -> Counterexample | None:
     returned = terms(trace.result)
     events = [event for place, value in enumerate(returned) if (event := _leak(value, place, sides)) is not None][:1]
     if not events:
-        events = _observed(returned, sides) + _mapped_events(trace, sides)
+        events = _joint_leak(returned, sides) or _observed(returned, sides) + _mapped_events(trace, sides)
     if not events:
         return None
     first, second = mpmath.mpf(1), mpmath.mpf(1)
@@ -193,6 +193,34 @@ def _leak(value: Term, place: int, sides: tuple[_Side, _Side]) -> _Event | None:
     return _Event(f"returned value {place + 1} is {plain(first)}", (mpmath.mpf(1), mpmath.mpf(0)), ("1", "0"))
 
 
+def _joint_leak(returned: list[Term], sides: tuple[_Side, _Side]) -> list[_Event]:
+    """Two returned values with the same draw, from which it can be taken away: what is left differs."""
+    for (i, first), (j, second) in itertools.combinations(enumerate(returned), 2):
+        draws = {id(node): node for value in (first, second) for node in walk([value]) if isinstance(node, Draw)}
+        if len(draws) != 1:
+            continue
+        (draw,) = draws.values()
+        try:
+            factors = [_factor(first, second, draw, side) for side in sides]
+            if None in factors or factors[0] != factors[1]:
+                continue
+            whole = first * factors[0] + second
+            left, right = (_at(whole, draw, side, Fraction(0)) for side in sides)
+        except _Unseen:
+            continue
+        if left != right:
+            times = plain(factors[0] or Fraction(0))
+            words = f"returned value {j + 1} plus {times} times returned value {i + 1} is {plain(left)}"
+            return [_Event(words, (mpmath.mpf(1), mpmath.mpf(0)), ("1", "0"))]
+    return []
+
+
+def _factor(first: Term, second: Term, draw: Draw, side: _Side) -> Fraction | None:
+    """How often the first value, added to the second, takes the draw away."""
+    slopes = _slope(first, draw, side), _slope(second, draw, side)
+    return None if slopes[0] is None or slopes[1] is None else -slopes[1] / slopes[0]
+
+
 def _sampled(distribution: Distribution, place: int, sides: tuple[_Side, _Side]) -> _Event | None:
     """A draw from beta(a, b) near 0: P(θ ≤ t) is a polynomial where a and b are whole."""
     try:
@@ -204,7 +232,8 @@ def _sampled(distribution: Distribution, place: int, sides: tuple[_Side, _Side])
     t = Fraction(1, 10**6)
     exact = [_beta_cdf(int(x), int(y), t) for x, y in ((a, b), (c, d))]
     numbers = (_real(exact[0]), _real(exact[1]))
-    return _Event(f"returned value {place + 1} is at most {plain(t)}", numbers, (_short(numbers[0]), _short(numbers[1])))
+    words = f"returned value {place + 1} is at most {plain(t)}"
+    return _Event(words, numbers, (_short(numbers[0]), _short(numbers[1])))
 
 
 def _beta_cdf(a: int, b: int, t: Fraction) -> Fraction:
@@ -343,4 +372,3 @@ def _product(factors) -> str:
 def _named(records: Records, values: tuple) -> tuple:
     """Records as a person would write them."""
     return tuple(records.levels[place] for place in values) if records.levels else values
-
