@@ -10,7 +10,6 @@ import inspect
 import json
 import math
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -23,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.family import AbstractFamily
+from noiseaware.file import write_whole
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Approximate, Neighbours, Promise, Pure, ZeroConcentrated, exact, plain
 
@@ -145,36 +145,6 @@ def from_json(text: str, *, source: str = "release", families: Iterable[type[Abs
 def json_schema() -> dict:
     """The JSON Schema of a release file, as published with the package."""
     return json.loads(importlib.resources.files("noiseaware").joinpath("release.schema.json").read_text())
-
-
-def write_whole(path: str | os.PathLike, text: str, *, force: bool) -> None:
-    """Write text to path through a temporary file beside it, so that no half-written file is left."""
-    path = Path(path)
-    check_free(path, force=force)
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False) as file:
-        try:
-            file.write(text)
-            file.close()
-            os.chmod(file.name, 0o666 & ~_umask())  # a temporary file is private; the finished one is as any other
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def check_free(path: str | os.PathLike, *, force: bool) -> None:
-    """Refuse a path that exists, or whose folder does not."""
-    path = Path(path)
-    if path.exists() and not force:
-        raise ValueError(f"output {path} exists already; give another name or --force (force=True).")
-    if not path.parent.is_dir():
-        raise ValueError(f"output folder must exist, got {path.parent}.")
 
 
 # ---- the JSON form, published as release.schema.json ---------------------------------------------------------

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from noiseaware.artifact import Release, check_free
+from noiseaware.artifact import Release
 from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily
+from noiseaware.file import check_free, write_whole
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import exact, gibbs, gibbs_regression, hmc, individual
@@ -210,7 +211,6 @@ class Posterior:
 
     def report(self, path: str | os.PathLike, *, truth: Truth | None = None, force: bool = False) -> None:
         """Write a page that says what was released and what follows from it; it needs nothing but itself."""
-        from noiseaware.artifact import write_whole
         from noiseaware.report import page
 
         check_free(path, force=force)

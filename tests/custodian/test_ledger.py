@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from noiseaware.custodian.ledger import Ledger, LedgerRefusal
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Approximate, Pure, ZeroConcentrated
 
 WHAT = {"family": "bernoulli", "columns": "smokes", "table": "clinic.csv", "neighbours": "replace"}
 
@@ -153,3 +153,34 @@ def test_a_locked_ledger_is_a_sentence(tmp_path, monkeypatch):
     other.execute("rollback")
     other.close()
     assert ledger.spent == 0
+
+
+def test_epsilon_and_delta_add_up_each_by_itself(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=1, delta="1e-5")
+    for _ in range(4):
+        ledger.charge(Approximate(Fraction(1, 10), Fraction(1, 500_000)), {})
+    ledger.charge(Pure(Fraction(1, 2)), {})
+    assert (ledger.spent, ledger.spent_delta) == (Fraction(9, 10), Fraction(8, 10**6))
+    assert (ledger.remaining, ledger.total) == (Fraction(1, 10), Approximate(Fraction(1), Fraction(1, 10**5)))
+    again = Ledger(tmp_path / "l")
+    assert [entry.delta for entry in again.entries()] == [Fraction(1, 500_000)] * 4 + [0]
+    assert again.entries()[0].guarantee == Approximate(Fraction(1, 10), Fraction(1, 500_000))
+    with pytest.raises(LedgerRefusal, match=r"must have ε = 0\.2 left, has ε = 0\.1, δ = 2e-06 of ε = 1, δ = 1e-05"):
+        ledger.charge(Pure(Fraction(1, 5)), {})
+    with pytest.raises(LedgerRefusal, match=r"has ε = 0\.1, δ = 2e-06"):  # ε would do, δ would not
+        ledger.charge(Approximate(Fraction(1, 100), Fraction(1, 10**5)), {})
+    assert ledger.spent == Fraction(9, 10)
+
+
+def test_what_has_a_delta_is_charged_where_there_is_one(tmp_path):
+    pure, zcdp = (Ledger.create(tmp_path / name, **{name: 1}) for name in ("epsilon", "rho"))
+    both = Ledger.create(tmp_path / "both", epsilon=1, delta=0.1)
+    for ledger in (pure, zcdp):
+        with pytest.raises(ValueError, match="delta cannot be charged to a ledger of"):
+            ledger.charge(Approximate(Fraction(1, 10), Fraction(1, 100)), {})
+    with pytest.raises(ValueError, match="rho cannot be charged to a ledger of ε and δ"):
+        both.charge(ZeroConcentrated(Fraction(1, 10)), {})
+    for bad in ({"rho": 1, "delta": 0.1}, {"delta": 0.1}, {"epsilon": 1, "delta": 1}, {"epsilon": 1, "delta": -1}):
+        with pytest.raises(ValueError, match="delta must be"):
+            Ledger.create(tmp_path / "bad", **bad)
+    assert not (tmp_path / "bad").exists()

@@ -68,7 +68,8 @@ def test_a_private_value_used_outside_raises_a_sentence_at_its_line(use):
         pp.check(program)
     assert str(raised.value).startswith("test_escape.py, line ")
     assert raised.value.sentence.endswith(".")
-    lines = {frame.lineno for frame in traceback.extract_tb(raised.value.__traceback__) if "test_escape" in frame.filename}
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    lines = {frame.lineno for frame in frames if "test_escape" in frame.filename}
     assert int(raised.value.line.rpartition(" ")[2]) in lines
 
 
@@ -83,8 +84,7 @@ def test_jax_takes_no_private_value():
 
 @pytest.mark.parametrize(
     "use",
-    [len, list, bool, lambda db: db[0], lambda db: db.median(), lambda db: [x for x in db], lambda db: True in db]  # noqa: C416
-    + [lambda db: db.sum() if db else 0, np.asarray, hash],
+    [len, list, bool, hash, np.asarray, lambda db: db[0], lambda db: db.median(), lambda db: True in db],
 )
 def test_a_database_gives_nothing_but_what_it_offers(use):
     @pp.program(epsilon=1)
@@ -157,7 +157,7 @@ def test_wrong_settings_are_a_sentence(make, sentence):
 
 
 def test_a_program_is_not_called(examples):
-    with pytest.raises(pp.Escape, match="is not called; give it to pp.check"):
+    with pytest.raises(pp.Escape, match=r"is not called; give it to pp\.check"):
         examples["coin_laplace"](1, 2)
 
 

@@ -119,7 +119,7 @@ def _theta(text: str | None) -> float | list[float] | None:
 
 
 def _check_outputs(output: str | None, plot: str | None, *, json: bool, force: bool) -> None:
-    from noiseaware.artifact import check_free
+    from noiseaware.file import check_free
 
     if output == "-" and json:
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
@@ -144,7 +144,7 @@ def _write(found: "Calibration", output: str | None, plot: str | None) -> None:
     if output == "-":
         typer.echo(text, nl=False)
         return
-    from noiseaware.artifact import write_whole
+    from noiseaware.file import write_whole
 
     write_whole(output, text, force=True)  # it was found free, or was to be overwritten
     say(f"wrote {output}")

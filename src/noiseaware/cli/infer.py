@@ -83,7 +83,7 @@ def _load(path: str, family: str | None) -> "Release":
 
 
 def _check_outputs(output: str | None, report: str | None, *, force: bool, json: bool) -> None:
-    from noiseaware.artifact import check_free
+    from noiseaware.file import check_free
 
     if output == "-" and json:
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")

@@ -109,7 +109,7 @@ def _carry_out(plan: Plan, *, force: bool, json: bool) -> None:
 
 
 def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
-    from noiseaware.artifact import check_free
+    from noiseaware.file import check_free
 
     if planned.output == "-":
         return
