@@ -24,6 +24,7 @@ COSTS = {
     "rate_laplace": (Fraction(1), 0),
     "coin_sample": (2 * math.log(4), 0),
     "coin_unknown_size": (Fraction(1), 0),
+    "line_aware": (Fraction(1), 0),
 }
 
 
@@ -128,6 +129,23 @@ def test_a_clamped_sum_moves_by_what_one_record_adds(adjacency, cost):
         return p.laplace(db.sum(), epsilon=1)
 
     assert pp.check(total).epsilon == cost
+
+
+@pytest.mark.parametrize(("adjacency", "costs"), [("replace", ("16/3", "75/8")), ("add_remove", (5, 9))])
+def test_all_moments_of_rows_cost_less_than_each_by_itself(adjacency, costs):
+    for columns, cost in zip((["x"], ["x", "z"]), costs, strict=True):
+        bounds = dict.fromkeys([*columns, "y"], (0, 3))
+
+        @pp.program(epsilon=100)
+        def together(p, db: pp.Rows(x=columns, y="y", bounds=bounds, adjacency=adjacency)):
+            return p.laplace(db.moments(), epsilon=1)
+
+        @pp.program(epsilon=100)
+        def apart(p, db: pp.Rows(x=columns, y="y", bounds=bounds, adjacency=adjacency)):
+            return [p.laplace(moment, epsilon=1) for moment in db.moments()]
+
+        assert pp.check(together).epsilon == Fraction(cost)
+        assert pp.check(apart).epsilon >= Fraction(cost)
 
 
 def test_what_is_the_same_for_neighbours_may_be_returned():

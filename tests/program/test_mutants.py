@@ -21,6 +21,7 @@ RAW = {
     "categories": ["db.counts()", "db.counts()[2]", "db.counts()[0] - db.counts()[1]"],
     "reals": ["db.sum()", "db.sum() / db.size", "pp.exp(db.sum())"],
     "counts": ["db.sum()", "db.sum() / db.size"],
+    "rows": ["db.moments()", "db.moments()[2]", "db.moments()[4] / db.size"],
 }
 
 
@@ -96,7 +97,7 @@ def sources(path):
                 yield f"{word.arg} {place} of {find.__name__} times {factor}", ast.unparse(tree)
     swapped = text.replace('"replace"', '"swap"').replace('"add_remove"', '"replace"').replace('"swap"', '"add_remove"')
     yield "neighbours swapped", swapped
-    kind = next(name for name in ("booleans", "categories", "reals", "counts") if f"pp.{name.title()}(" in text)
+    kind = next(name for name in RAW if f"pp.{name.title()}(" in text)
     for raw in RAW[kind]:
         for form in ("(lambda made: (made, {raw}))", "(lambda made: [made, pp.apply(print, {raw})])"):
             tree = ast.parse(text)

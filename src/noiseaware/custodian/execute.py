@@ -22,7 +22,7 @@ from noiseaware.artifact import Origin, Release
 from noiseaware.custodian.drawn import Drawn, chosen, flat, noised, sampled
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.table import MOST_RECORDS, Table
-from noiseaware.family import AbstractFamily, Bernoulli, Categorical, Normal, Poisson
+from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
 from noiseaware.program import lattice
 from noiseaware.program.database import Database, Records
 from noiseaware.program.distribution import Distribution, Inferred, Posteriors
@@ -74,14 +74,24 @@ def _family(records: Records, exponent: int) -> AbstractFamily:
         return Bernoulli(column)
     if records.kind == "categories":
         return Categorical(column, levels=list(records.levels))
+    if records.kind == "rows":
+        return _line(records)
     assert records.bounds is not None  # without bounds nothing is certified
     low, high, step = *records.bounds, Fraction(2) ** -exponent
     inner = float(math.ceil(low / step) * step), float(math.floor(high / step) * step)  # so that floor stays within
     return Poisson(column, bounds=inner) if records.kind == "counts" else Normal(column, bounds=inner, variance=1.0)
 
 
+def _line(records: Records) -> AbstractFamily:
+    pairs = zip(records.columns, records.intervals, strict=True)
+    bounds = {name: (float(low), float(high)) for name, (low, high) in pairs}
+    return LinearRegression(x=list(records.columns[:-1]), y=records.columns[-1], bounds=bounds)
+
+
 def _exponent(records: Records) -> int:
     """The finest grid 2^−k on which MOST_RECORDS records within the bounds can be summed in 62 bits."""
+    if records.kind == "rows":
+        return 30  # products of two numbers within ±2^15
     if records.bounds is None or records.kind == "counts":
         return 0
     largest = max(abs(bound) for bound in records.bounds)
@@ -192,7 +202,8 @@ class _Run:
         is_whole = all(part.mechanism is mechanism and part.index == place for place, part in enumerate(result))
         own = [lattice.only_statistic(value, self.leaf) for value in mechanism.values]
         places = [None if found is None else found[0] for found in own]
-        wanted = [*range(len(records.levels))] if records.kind == "categories" else places[:1]
+        is_several = records.kind in ("categories", "rows")
+        wanted = [*range(records.num_statistics)] if is_several else places[:1]
         family = self._family
         if not is_whole or len(result) < len(own) or None in places or places != wanted or family is None:
             return None
@@ -218,6 +229,8 @@ class _Run:
             return Bernoulli(records.column)
         if records.kind == "categories":
             return Categorical(records.column, levels=list(records.levels))
+        if records.kind == "rows":
+            return _line(records)
         bounds = tuple(float(bound) for bound in records.bounds or ())
         for observation in self.certificate.trace.mechanisms.observations:
             likelihood = observation.likelihood.distribution

@@ -5,6 +5,7 @@ from noiseaware.program.database import Booleans as Booleans
 from noiseaware.program.database import Categories as Categories
 from noiseaware.program.database import Counts as Counts
 from noiseaware.program.database import Reals as Reals
+from noiseaware.program.database import Rows as Rows
 from noiseaware.program.distribution import bernoulli as bernoulli
 from noiseaware.program.distribution import beta as beta
 from noiseaware.program.distribution import categorical as categorical

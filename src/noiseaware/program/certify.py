@@ -23,7 +23,7 @@ except ModuleNotFoundError as missing:
 
 from noiseaware.privacy import plain
 from noiseaware.program import lemma
-from noiseaware.program.database import Mapped
+from noiseaware.program.database import Database, Mapped, Records
 from noiseaware.program.distribution import Distribution, Observation, Posteriors
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.program import Program, Trace, inferred, terms, trace
@@ -160,8 +160,25 @@ class _Proof:
         if mechanism.name == "exponential":
             self._score(mechanism)
         self.lemmas.add(_LEMMAS[mechanism.name])
+        if mechanism.name == "laplace" and (database := _all_moments(mechanism.values)) is not None:
+            self._moments(mechanism, database.records)
+            return
         for place, value in enumerate(mechanism.values):
             self._value(mechanism, place, value)
+
+    def _moments(self, mechanism: Mechanism, records: Records) -> None:
+        """All moments of rows together: how far one row moves them has a closed form."""
+        k = lemma.moments_bound(len(records.columns), records.adjacency)
+        width, epsilon = constant(mechanism.width), constant(mechanism.epsilon)
+        self.lemmas.add(lemma.MOMENTS)
+        if width is None or epsilon is None or (mechanism.sensitivity is not None and k > width):
+            self._failed(mechanism.line, *_unbounded(mechanism, k, width), suspect=mechanism.values[0])
+            self.is_bounded = False
+            return
+        for place, value in enumerate(mechanism.values):
+            self.moves[id(mechanism), place] = self.prover.largest_move(value)
+        self._proved(mechanism.line, _bounded(mechanism, k, epsilon * k / width))
+        self.costs.add(epsilon * k / width, None)
 
     def _settings(self, mechanism: Mechanism) -> None:
         """Epsilon is a number; the sensitivity and the candidates are public."""
@@ -329,6 +346,17 @@ class _Costs:
         return self._fixed + sum(sorted(self._by_count.values(), reverse=True)[: self._moved], Fraction(0))
 
 
+def _all_moments(values: tuple[Term, ...]) -> Database | None:
+    """The rows of which the values are all the moments, each once."""
+    statistics = [value for value in values if isinstance(value, Statistic) and value.database.mapped is None]
+    databases = {id(statistic.database): statistic.database for statistic in statistics}
+    if len(statistics) < len(values) or len(databases) != 1:
+        return None
+    (database,) = databases.values()
+    places = sorted(statistic.index for statistic in statistics)
+    return database if database.records.columns and places == list(range(database.records.num_statistics)) else None
+
+
 def _is_linear(node: Term, distance: Distance) -> bool:
     """Whether a term holds a distance as a sum and constant multiple only."""
     if node is distance or not any(inner is distance for inner in walk([node])):
@@ -356,6 +384,8 @@ def _rounded(cost: Fraction) -> str:
 def _what(mechanism: Mechanism) -> str:
     if mechanism.name == "exponential":
         return "the score"
+    if _all_moments(mechanism.values) is not None:
+        return "all entries together"
     return "the value" if len(mechanism.values) == 1 else "an entry"
 
 

@@ -3,11 +3,12 @@
     replace       one of n records becomes another        n is public
     add_remove    one record comes or goes                n is as private as the records
 
-What a program can ask of a database is its size, its counts or its sum, and `map`, which gives each record to a
-mechanism. Each counted level, or the sum, is a statistic; a neighbour moves it by what one record adds, and by no more.
+What a program can ask of a database is its size, its counts, its sum or its moments, and `map`, which gives each record
+to a mechanism. Each of these numbers is a statistic; a neighbour moves it by what one record adds, and by no more.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,16 +23,21 @@ if TYPE_CHECKING:
 Level = str | int | bool
 
 
+Bounds = tuple[Fraction, Fraction]
+
+
 @dataclass(frozen=True)
 class Records:
-    """What is public of a database: levels, or bounds of a number (None: any number at all)."""
+    """What is public of a database: levels, bounds of a number (None: any number at all), or bounds of columns."""
 
     kind: str
     adjacency: Neighbours
     column: str | None = None
     levels: tuple[Level, ...] = ()
-    bounds: tuple[Fraction, Fraction] | None = None
+    bounds: Bounds | None = None
     size: int | None = None
+    columns: tuple[str, ...] = ()
+    intervals: tuple[Bounds, ...] = ()
 
     def __post_init__(self) -> None:
         check_neighbours(self.adjacency)
@@ -42,10 +48,24 @@ class Records:
 
     @property
     def num_statistics(self) -> int:
-        return len(self.levels) or 1
+        return len(self.moments) or len(self.levels) or 1
+
+    @property
+    def moments(self) -> tuple[tuple[int, ...], ...]:
+        """The columns that each statistic of rows multiplies: each one, then each two."""
+        d = range(len(self.columns))
+        return (*((i,) for i in d), *((i, j) for i in d for j in d if i <= j))
+
+    def range_of(self, index: int) -> Bounds | None:
+        """Between what one record's part of a statistic lies; None: it can be anything."""
+        if self.columns:
+            return Fraction(0 if self.moments[index] in {(i, i) for i in range(len(self.columns))} else -1), Fraction(1)
+        return (Fraction(0), Fraction(1)) if self.levels else self.bounds
 
     def contribution(self, record: Any) -> tuple[Fraction, ...]:
-        """What one record adds to the statistics; a record of levels is given by its place."""
+        """What one record adds to the statistics; a level is given by its place, a row by numbers between −1 and 1."""
+        if self.columns:
+            return tuple(math.prod((record[i] for i in moment), start=Fraction(1)) for moment in self.moments)
         if not self.levels:
             return (Fraction(record),)
         return tuple(Fraction(place == record) for place in range(len(self.levels)))
@@ -90,6 +110,22 @@ def Counts(
     return Records("counts", adjacency, column, bounds=whole, size=size)
 
 
+def Rows(
+    x: Sequence[str],
+    y: str,
+    *,
+    bounds: Mapping[str, tuple[Number, Number]],
+    adjacency: Neighbours,
+    size: int | None = None,
+) -> Records:
+    """Records of several columns for a line y = a + b·x, each column within public bounds and scaled to ±1 by them."""
+    columns = (*x, y)
+    if set(bounds) != set(columns) or len(set(columns)) < len(columns):
+        raise ValueError(f"bounds must be given for {', '.join(columns)}, each once, got {', '.join(bounds)}.")
+    intervals = tuple(_bounds(bounds[column]) for column in columns)
+    return Records("rows", adjacency, None, size=size, columns=columns, intervals=intervals)  # type: ignore[arg-type]
+
+
 def _bounds(bounds: tuple[Number, Number] | None) -> tuple[Fraction, Fraction] | None:
     if bounds is None:
         return None
@@ -107,7 +143,7 @@ class Database(Guarded):
     """The database as a program sees it: a symbol. After `map` it holds what mechanisms gave, and is public."""
 
     described: ClassVar[str] = "a database"  # type: ignore[misc]
-    offers: ClassVar[tuple[str, ...]] = ("size", "count", "counts", "sum", "map")  # type: ignore[misc]
+    offers: ClassVar[tuple[str, ...]] = ("size", "count", "counts", "sum", "moments", "map")  # type: ignore[misc]
     _records: Records
     _mechanisms: "Mechanisms"
     _mapped: "Mapped | None" = None
@@ -121,7 +157,7 @@ class Database(Guarded):
     def count(self) -> Term:
         """How many records are true."""
         if self._records.kind != "booleans":
-            raise Escape("count is of Booleans; use counts of Categories, or sum of numbers.", here())
+            raise Escape("count is of Booleans; use counts of Categories, sum of numbers, moments of Rows.", here())
         return Statistic(self, 1)
 
     def counts(self) -> tuple[Term, ...]:
@@ -135,13 +171,21 @@ class Database(Guarded):
         return self.count() if self._records.kind == "booleans" else self._total()
 
     def _total(self) -> Term:
-        if self._records.levels:
-            raise Escape("sum is of numbers; use counts of Categories.", here())
+        if self._records.levels or self._records.columns:
+            raise Escape("sum is of numbers; use counts of Categories, moments of Rows.", here())
         return Statistic(self, 0)
+
+    def moments(self) -> tuple[Term, ...]:
+        """Sums of the columns of rows, scaled to ±1, and of the products of each two: what a line is fitted by."""
+        if not self._records.columns:
+            raise Escape("moments are of Rows; use sum of numbers, counts of Categories.", here())
+        return tuple(Statistic(self, place) for place in range(self._records.num_statistics))
 
     def map(self, function: Callable[[Term], Any]) -> "Database":
         """What a function, through mechanisms of p, makes of each record: a database that is public."""
         line, record = here(), Record(self)
+        if self._records.columns:
+            raise Escape("map is of records of one column; use moments of Rows.", line)
         with self._mechanisms.each_record(record) as mechanisms:
             result = function(record)
         if not isinstance(result, Draw) or not any(result.mechanism is own for own in mechanisms):

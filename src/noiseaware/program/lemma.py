@@ -63,6 +63,11 @@ SUM = Lemma(
     "One record within [low, high] moves a sum by high − low where it is replaced, by max(|low|, |high|) otherwise.",
     "definition of neighbours",
 )
+MOMENTS = Lemma(
+    "second moments",
+    "One row of d columns within ±1 moves all sums and products together by d(d+2)²/2(d+1), or d(d+3)/2 if it goes.",
+    "proved in family/_quadratic.py",
+)
 CONJUGATE = Lemma(
     "conjugate posterior",
     "beta(a, b) and Bernoulli records give beta(a + #true, b + #false); likewise Dirichlet, normal and gamma.",
@@ -89,6 +94,7 @@ LEMMAS = (
     EACH_RECORD,
     COUNTS,
     SUM,
+    MOMENTS,
     CONJUGATE,
     TRIANGLE,
     HELLINGER,
@@ -107,6 +113,11 @@ def hellinger_bound(prior: list[Fraction]) -> Fraction:
         for x in (first, second):
             product *= mpmath.exp(mpmath.loggamma(x + mpmath.mpf(1) / 2) - mpmath.loggamma(x)) / mpmath.sqrt(x)
         return _above(mpmath.sqrt(1 - product))
+
+
+def moments_bound(d: int, adjacency: str) -> Fraction:
+    """How far one row of d columns moves all first and second moments together."""
+    return Fraction(d * (d + 2) ** 2, 2 * (d + 1)) if adjacency == "replace" else Fraction(d * (d + 3), 2)
 
 
 def sample_cost(low: Fraction, high: Fraction) -> Fraction:

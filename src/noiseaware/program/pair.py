@@ -114,17 +114,18 @@ class Pairs:
             self.contributions[key] = rest, left, right
             is_replaced = database.records.adjacency == "replace"
             added = [left, right] if is_replaced else [right]
-            self.axioms += [self._is_one(database, x) for x in added] + ([] if is_replaced else [left == 0])
+            self.axioms += [self._is_one(database, index, x) for x in added] + ([] if is_replaced else [left == 0])
         rest, left, right = self.contributions[key]
         return rest + left, rest + right
 
-    def _is_one(self, database: Database, x: Expression) -> Expression:
+    def _is_one(self, database: Database, index: int, x: Expression) -> Expression:
         """x is what one record can add to a statistic."""
         if database.records.levels:
             return z3.Or(x == 0, x == 1)
-        if database.records.bounds is None:
+        between = database.records.range_of(index)
+        if between is None:
             return z3.BoolVal(True)
-        low, high = database.records.bounds
+        low, high = between
         return z3.And(x >= number(low), x <= number(high))
 
     def _together(self, key: int) -> list[Expression]:

@@ -74,6 +74,9 @@ def _neighbours(database: Database, suspects: Sequence[Term]) -> Iterator[tuple[
 
 
 def _values(records: Records) -> list[Any]:
+    if records.columns:  # the corners, by the sign of the first and of the rest
+        one, rest = Fraction(1), len(records.columns) - 1
+        return [(a, *(b,) * rest) for a in (-one, one) for b in (-one, one)]
     if records.levels:
         return list(range(len(records.levels)))[:4]
     if records.bounds is not None:
@@ -85,8 +88,8 @@ def _modelled(database: Database, suspect: Term) -> Iterator[tuple[tuple, tuple]
     """The smallest neighbours that z3 finds to differ in a term."""
     pairs = Pairs()
     left, right = pairs(suspect)
-    if id(database) not in pairs.sizes:
-        return
+    if id(database) not in pairs.sizes or database.records.columns:
+        return  # rows are not given by their moments
     owned = [(index, parts) for (owner, index), parts in pairs.contributions.items() if owner == id(database)]
     if len(owned) < database.records.num_statistics:
         for index in range(database.records.num_statistics):
@@ -371,4 +374,7 @@ def _product(factors) -> str:
 
 def _named(records: Records, values: tuple) -> tuple:
     """Records as a person would write them."""
+    if records.columns:
+        middles = [((low + high) / 2, (high - low) / 2) for low, high in records.intervals]
+        return tuple(tuple(float(c + h * u) for u, (c, h) in zip(row, middles, strict=True)) for row in values)
     return tuple(records.levels[place] for place in values) if records.levels else values
