@@ -65,7 +65,8 @@ def _neighbours(database: Database, suspects: Sequence[Term]) -> Iterator[tuple[
     values = _values(records)
     if records.size is not None and records.size > 50:
         return
-    for n in range(1, _MOST_RECORDS + 1) if records.size is None else [records.size]:
+    most = 1 if records.columns else _MOST_RECORDS
+    for n in range(1, most + 1) if records.size is None else [records.size]:
         for rest in itertools.combinations_with_replacement(values, n - 1):
             if records.adjacency == "add_remove":
                 yield from ((rest, (*rest, x)) for x in values)
@@ -74,9 +75,9 @@ def _neighbours(database: Database, suspects: Sequence[Term]) -> Iterator[tuple[
 
 
 def _values(records: Records) -> list[Any]:
-    if records.columns:  # the corners, by the sign of the first and of the rest
-        one, rest = Fraction(1), len(records.columns) - 1
-        return [(a, *(b,) * rest) for a in (-one, one) for b in (-one, one)]
+    if records.columns:  # all columns at the top, where all moments together move most from there, and two more
+        d, one = len(records.columns), Fraction(1)
+        return [(one,) * d, (-one / (d + 1),) * d, (Fraction(0),) * d, (*(one,) * (d - 1), -one)]
     if records.levels:
         return list(range(len(records.levels)))[:4]
     if records.bounds is not None:
