@@ -34,7 +34,7 @@ def reproduce(
     one.
 
     figure3: calibration, coverage, utility and speed of seven methods for linear regression (Bernstein & Sheldon 2019).
-    In full it takes about a quarter of an hour on two cores.
+    In full it takes about half an hour.
 
     figure4: coverage of their predictions of deaths by cirrhosis (the same paper).
     """
