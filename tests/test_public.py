@@ -13,7 +13,7 @@ import pytest
 import noiseaware as na
 
 NAMES = [name for name in na.__all__ if name != "__version__"]
-FOLDERS = ["family", "mechanism", "prior"]
+FOLDERS = ["family", "mechanism", "prior", "program"]
 API_PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 
 

@@ -93,13 +93,14 @@ def calibrate(
     n: int,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    delta: Number | None = None,
     mechanism: AbstractMechanism | None = None,
     method: str = "auto",
     theta: object = None,
     num_trials: int = 1000,
     seed: int | None = None,
 ) -> Calibration:
-    """Ranks of the truth over simulated tables of n records, released with epsilon, rho or a given mechanism.
+    """Ranks of the truth over simulated tables of n records, released under a promise or with a given mechanism.
 
     `method` is one of `infer`, or one that sees what no analyst has: nonprivate (the true statistic), ops
     (one-posterior sampling, for successes) or cheating (the naive one, given the unaltered records' noisy sum).
@@ -107,7 +108,7 @@ def calibrate(
     """
     prior = checked(family, prior, n=n, num_trials=num_trials)
     drawn_by = evaluated(method, family)
-    mechanism = noise(family, epsilon=epsilon, rho=rho, mechanism=mechanism)
+    mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism)
     with jax.enable_x64(True):
         held = None if theta is None else fixed(family, prior, theta)
         size, keys = chunks(num_trials, seed, "calibrating")

@@ -65,23 +65,60 @@ def exact(name: str, value: Number) -> Fraction:
     return fraction
 
 
-def promised(*, epsilon: Number | None = None, rho: Number | None = None) -> Guarantee:
-    """The guarantee that exactly one of epsilon and rho stands for."""
+def promised(
+    *, epsilon: Number | None = None, rho: Number | None = None, delta: Number | None = None
+) -> Promise:
+    """What exactly one of epsilon and rho stands for, or epsilon with delta."""
     if (epsilon is None) == (rho is None):
         raise ValueError("give exactly one of epsilon (Laplace noise) and rho (Gaussian noise).")
-    if epsilon is not None:
-        return Pure(exact("epsilon", epsilon))
-    return ZeroConcentrated(exact("rho", rho))  # type: ignore[arg-type]
+    if delta is not None and (epsilon is None or exact("delta", delta) >= 1):
+        raise ValueError(f"delta must be below 1 and be given with epsilon, got {delta}.")
+    if epsilon is None:
+        return ZeroConcentrated(exact("rho", rho))  # type: ignore[arg-type]
+    if delta is not None:
+        return Approximate(exact("epsilon", epsilon), exact("delta", delta))
+    return Pure(exact("epsilon", epsilon))
 
 
-def approximate(*, epsilon: Number, delta: Number) -> Promise:
-    """(ε, δ), which is pure ε where δ is 0."""
-    if str(delta).strip() in ("0", "0.0"):
-        return Pure(exact("epsilon", epsilon))
-    slack = exact("delta", delta)
-    if slack >= 1:
-        raise ValueError(f"delta must be below 1, got {delta}.")
-    return Approximate(exact("epsilon", epsilon), slack)
+def kept_by(promise: Promise) -> Guarantee:
+    """What noise must keep for a promise: for (ε, δ), the greatest ρ that implies it."""
+    return _zcdp_within(promise) if isinstance(promise, Approximate) else promise
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """The least δ found for which ρ-zCDP implies (ε, δ) (Canonne, Kamath & Steinke 2020, proposition 12).
+
+        δ = min over α > 1 of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1)        and every α gives one that holds
+    """
+
+    def log_delta(gap: float) -> float:  # α − 1
+        return gap * ((1 + gap) * rho - epsilon) + (1 + gap) * math.log(gap / (1 + gap)) - math.log(gap)
+
+    low, high = -50.0, 50.0  # of log(α − 1); ternary search, since log δ falls and then rises
+    for _ in range(200):
+        third = (high - low) / 3
+        if log_delta(math.exp(low + third)) < log_delta(math.exp(high - third)):
+            high -= third
+        else:
+            low += third
+    return min(1.0, math.exp(min(0.0, log_delta(math.exp((low + high) / 2)))))
+
+
+_BELOW = 1 - 1e-9  # more than the rounding of delta_of can be
+
+
+def _zcdp_within(promise: Approximate) -> ZeroConcentrated:
+    """The greatest ρ found that implies (ε, δ), by bisection on a log scale."""
+    epsilon, delta = float(promise.epsilon), float(promise.delta) * _BELOW
+    low, high = math.log(epsilon) * 2 - 100, math.log(epsilon + 1) + 1  # ρ < ε always
+    for _ in range(200):
+        middle = (low + high) / 2
+        if delta_of(math.exp(middle), epsilon) <= delta:
+            low = middle
+        else:
+            high = middle
+    unit = Fraction(10) ** (math.floor(low / math.log(10)) - 9)  # ten digits, rounded down
+    return ZeroConcentrated(math.floor(Fraction(math.exp(low)) / unit) * unit)
 
 
 def as_zcdp(guarantee: Guarantee) -> ZeroConcentrated:

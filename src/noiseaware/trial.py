@@ -22,7 +22,7 @@ from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.posterior import METHODS, checked_method, checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
-from noiseaware.privacy import Number, Pure, promised
+from noiseaware.privacy import Number, Pure, kept_by, promised
 
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
 _RECORDS = 2**22  # simulated at a time: 32 MB for each number that a record takes
@@ -125,14 +125,19 @@ def named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def noise(
-    family: AbstractFamily, *, epsilon: Number | None, rho: Number | None, mechanism: AbstractMechanism | None
+    family: AbstractFamily,
+    *,
+    epsilon: Number | None,
+    rho: Number | None,
+    mechanism: AbstractMechanism | None,
+    delta: Number | None = None,
 ) -> AbstractMechanism:
     """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
     if mechanism is not None:
         if epsilon is not None or rho is not None:
             raise ValueError("give one of epsilon, rho and mechanism.")
         return mechanism
-    promise = promised(epsilon=epsilon, rho=rho)
+    promise = kept_by(promised(epsilon=epsilon, rho=rho, delta=delta))
     if isinstance(promise, Pure):
         scale = float(family.sensitivity() / promise.epsilon)
         return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)

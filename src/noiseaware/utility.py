@@ -55,6 +55,7 @@ def utility(
     n: int,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    delta: Number | None = None,
     mechanism: AbstractMechanism | None = None,
     method: str = "auto",
     num_trials: int = 100,
@@ -66,7 +67,7 @@ def utility(
     if num_draws < 2:
         raise ValueError(f"num_draws must be at least 2, got {num_draws}.")
     drawn_by = evaluated(method, family)
-    mechanism = noise(family, epsilon=epsilon, rho=rho, mechanism=mechanism)
+    mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism)
     with jax.enable_x64(True):
         size, keys = chunks(num_trials, seed, "comparing")
         parts = [_distances(key, family, prior, mechanism, n, drawn_by, size, num_draws) for key in keys]

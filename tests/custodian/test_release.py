@@ -17,7 +17,7 @@ from noiseaware.custodian.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.release import _finest_grid
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Pure, ZeroConcentrated, kept_by
 
 FAMILIES = {
     "bernoulli": na.family.Bernoulli("smokes"),
@@ -237,3 +237,22 @@ def test_a_missing_package_is_one_sentence():
         assert failed.returncode == 1
         assert failed.stderr.splitlines()[-1].startswith("ImportError: releasing from a table needs")
         assert "install noiseaware[custodian]" in failed.stderr
+
+
+@pytest.mark.parametrize(("total", "spent"), [({"epsilon": 2, "delta": "1e-5"}, Fraction(1)), ({"rho": 1}, None)])
+def test_epsilon_and_delta_are_kept_by_normal_noise_and_charged_in_the_ledgers_currency(tmp_path, total, spent):
+    ledger = na.Ledger.create(tmp_path / "l", **total)
+    table = pd.DataFrame({"ill": [True, False] * 50})
+    release = na.release(table, na.family.Bernoulli("ill"), epsilon=1, delta="1e-6", ledger=ledger)
+    rho = kept_by(release.guarantee).rho
+    assert isinstance(release.mechanism, na.mechanism.DiscreteGaussian)
+    assert release.mechanism.stddev == pytest.approx((1 / (2 * rho)) ** 0.5, rel=1e-12)
+    assert Fraction(1) / (2 * Fraction(release.mechanism.stddev) ** 2) <= rho
+    assert str(release.guarantee) == "ε = 1, δ = 1e-06"
+    assert ledger.spent == (rho if spent is None else spent)
+    assert ledger.spent_delta == (0 if spent is None else Fraction(1, 10**6))
+    release.save(tmp_path / "r.json")
+    assert na.load(tmp_path / "r.json") == release
+    pure = na.Ledger.create(tmp_path / "pure", epsilon=9)
+    with pytest.raises(ValueError, match="delta cannot be charged to a ledger of ε"):
+        na.release(table, na.family.Bernoulli("ill"), epsilon=1, delta="1e-6", ledger=pure)

@@ -121,6 +121,9 @@ def test_what_is_noisy_is_not_there_either_and_says_so():
         (lambda p, db: p.sample(pp.normal(0, 1), within=(0.1, 0.9)), "sample must be given a beta posterior"),
         (lambda p, db: pp.ran(3), "ran must be given a distribution"),
         (lambda p, db: pp.apply(3, 3), "apply must be given a function first"),
+        (lambda p, db: [1, db], "must return values, distributions, .* got Database"),
+        (lambda p, db: {"db": db.map(lambda x: p.exponential([0, 1], lambda r: r == x, epsilon=1))}, "got Database"),
+        (lambda p, db: pp.observe(db, pp.beta(1, 1), lambda r, x: pp.bernoulli(r) == x), "got Observation"),
     ],
 )
 def test_wrong_use_of_the_language_is_a_sentence(wrong, sentence):

@@ -30,6 +30,7 @@ def calibrate(
     n: Annotated[int, typer.Option("-n", help="Records in each simulated table.")],
     epsilon: Annotated[str | None, typer.Option(help="Privacy of each release, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy of each release, ρ of zCDP: Gaussian noise.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
     method: Annotated[str, typer.Option(help=f"{METHODS} To compare: nonprivate, cheating, ops.")] = "auto",
     trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
     theta: Annotated[str | None, typer.Option(help="Hold the parameter here, and see coverage only: 0.02")] = None,
@@ -71,7 +72,8 @@ def calibrate(
     wanted = {"variance": variance, "shape": shape, **options}
     model = _family(family, believed, {name: value for name, value in wanted.items() if value is not None})
     seed = secrets.randbits(32) if seed is None else seed
-    setting = {"n": n, "epsilon": epsilon, "rho": rho, "method": method, "num_trials": trials, "seed": seed}
+    setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "method": method}
+    setting |= {"num_trials": trials, "seed": seed}
     from noiseaware.calibration import calibrate as calibration
 
     found = calibration(model, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
@@ -183,6 +185,7 @@ def _print(found: "Calibration", told: dict[str, Any], *, json: bool, is_aside: 
 
     console = Console(stderr=is_aside, highlight=False)
     promise = f"ε = {told['epsilon']}" if told["epsilon"] is not None else f"ρ = {told['rho']} (zCDP)"
+    promise += "" if told["delta"] is None else f", δ = {told['delta']}"
     brief = f"{told['num_trials']:,} tables of {told['n']:,} records · {told['family']} · {promise}"
     console.print(Text(brief), style="dim", soft_wrap=True)
     console.print(_table(told))

@@ -30,13 +30,13 @@ from noiseaware.cli.bounds import PRIVATE
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
-    from noiseaware.privacy import Guarantee
+    from noiseaware.privacy import Promise
 
 FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
 FAMILIES += ("multivariate_normal", "linear_regression")
 _COLUMNS = ("column", "columns", "x", "y")
 _OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
-_PRICE = ("epsilon", "rho", "neighbours")
+_PRICE = ("epsilon", "rho", "delta", "neighbours")
 _CHOICE = ("bounds_share", "bounds_quantiles")
 
 
@@ -48,16 +48,17 @@ class Item:
     family: "AbstractFamily"
     epsilon: str | None
     rho: str | None
+    delta: str | None
     neighbours: str
     output: str
     choice: dict[str, Any] = field(default_factory=dict)
     """How bounds are chosen privately; empty where they are public."""
 
     @property
-    def guarantee(self) -> "Guarantee":
+    def promise(self) -> "Promise":
         from noiseaware.privacy import promised
 
-        return promised(epsilon=self.epsilon, rho=self.rho)
+        return promised(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,11 @@ def item(table: str, output: str, wanted: dict[str, Any]) -> Item:
     from noiseaware.privacy import promised
 
     given = {k: v for k, v in wanted.items() if v is not None}
-    price = [given.pop(name, default) for name, default in zip(_PRICE, (None, None, "replace"), strict=True)]
-    epsilon, rho = (None if p is None else str(p) for p in price[:2])
-    promised(epsilon=epsilon, rho=rho)  # refuses here what is not a positive number
+    price = [given.pop(name, default) for name, default in zip(_PRICE, (None, None, None, "replace"), strict=True)]
+    epsilon, rho, delta = (None if p is None else str(p) for p in price[:3])
+    promised(epsilon=epsilon, rho=rho, delta=delta)  # refuses here what is not a positive number
     choice = _choice(given)
-    return Item(table, family(given), epsilon, rho, price[2], output, choice)
+    return Item(table, family(given), epsilon, rho, delta, price[3], output, choice)
 
 
 def _choice(given: dict[str, Any]) -> dict[str, Any]:

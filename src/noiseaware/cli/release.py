@@ -46,6 +46,7 @@ def release(
     shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
     epsilon: Annotated[str | None, typer.Option(help="Privacy to pay, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy to pay, ρ of zCDP: Gaussian noise.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon: pay (ε, δ), with Gaussian noise.")] = None,
     neighbours: Annotated[str, typer.Option(help="replace or add_remove.")] = "replace",
     ledger: Annotated[str | None, typer.Option(help="Ledger that pays.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Release without an account of it.")] = False,
@@ -75,11 +76,10 @@ def release(
             raise ValueError("--plan must stand alone: the table and its releases are in the file.")
         agreed = read(plan)
     else:
-        options = {"family": family, "column": column, "outside": outside, "trials": trials}
+        options = {"family": family, "column": column, "outside": outside, "trials": trials, "neighbours": neighbours}
         options |= {"bounds": agreed_bounds(bounds, column_bounds), "bounds_share": bounds_share}
-        options |= {"columns": columns(column_names), "x": columns(x), "y": y}
-        options |= {"levels": levels(level_names), "variance": variance, "shape": shape}
-        options |= {"epsilon": epsilon, "rho": rho, "neighbours": neighbours}
+        options |= {"columns": columns(column_names), "x": columns(x), "y": y, "levels": levels(level_names)}
+        options |= {"variance": variance, "shape": shape, "epsilon": epsilon, "rho": rho, "delta": delta}
         agreed = _from_options(table, output, ledger, options, is_free=no_ledger)
     _carry_out(agreed, force=force, json=json)
 
@@ -128,8 +128,9 @@ def _check_choice(planned: Item) -> None:
     """Refuse a choice of bounds that a release would refuse, before another release of the plan is charged."""
     if planned.choice:
         from noiseaware.custodian.release import choice
+        from noiseaware.privacy import kept_by
 
-        choice(planned.family, planned.guarantee, **planned.choice)
+        choice(planned.family, kept_by(planned.promise), **planned.choice)
 
 
 def _check_afford(plan: Plan) -> None:
@@ -137,16 +138,17 @@ def _check_afford(plan: Plan) -> None:
     if plan.ledger is None:
         return
     from noiseaware.custodian.ledger import Ledger
-    from noiseaware.privacy import Pure, ZeroConcentrated, as_zcdp
+    from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, as_zcdp, kept_by
 
-    guarantees = [planned.guarantee for planned in plan.items]
-    if all(isinstance(g, Pure) for g in guarantees):
-        total = Pure(sum((g.epsilon for g in guarantees), Fraction(0)))  # type: ignore[union-attr]
-        costs = ZeroConcentrated(sum((as_zcdp(g).rho for g in guarantees), Fraction(0)))
-        account = Ledger(plan.ledger)
-        account.afford(costs if isinstance(account.total, ZeroConcentrated) else total)
-    else:
-        Ledger(plan.ledger).afford(ZeroConcentrated(sum((as_zcdp(g).rho for g in guarantees), Fraction(0))))
+    account, promises = Ledger(plan.ledger), [planned.promise for planned in plan.items]
+    if isinstance(account.total, ZeroConcentrated):
+        account.afford(ZeroConcentrated(sum((as_zcdp(kept_by(p)).rho for p in promises), Fraction(0))))
+        return
+    for promise in promises:
+        account.afford(promise)  # refuses what the ledger has no currency for
+    epsilon = sum((p.epsilon for p in promises if not isinstance(p, ZeroConcentrated)), Fraction(0))
+    delta = sum((p.delta for p in promises if isinstance(p, Approximate)), Fraction(0))
+    account.afford(Approximate(epsilon, delta) if delta else Pure(epsilon))
 
 
 def _make(planned: Item, ledger: str | None, *, force: bool, json: bool) -> None:
@@ -157,6 +159,7 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool) -> None
         planned.family,
         epsilon=planned.epsilon,
         rho=planned.rho,
+        delta=planned.delta,
         ledger=ledger,
         neighbours=planned.neighbours,  # type: ignore[arg-type]
         **planned.choice,

@@ -19,7 +19,7 @@ import pandas as pd
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.drawn import Drawn, chosen, flat, noised, sampled
+from noiseaware.custodian.drawn import Drawn, Noisy, chosen, flat, noised, sampled
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
@@ -38,7 +38,7 @@ _MOST_CANDIDATES = 200_000
 
 def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | Ledger | None = None) -> Any:
     """What a certified program returns for a table."""
-    program, source = certificate.program, _table(table)
+    program, source = certificate.program, _table(table, certificate.program.records)
     exponent = _exponent(program.records)
     family = _family(program.records, exponent)
     if isinstance(ledger, str | os.PathLike):
@@ -58,12 +58,12 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
     return run.settled(certificate.trace.result)
 
 
-def _table(table: Any) -> Table:
-    """A table; a plain list or array of records is a column of its own."""
+def _table(table: Any, records: Records) -> Table:
+    """A table; a plain list or array of records is the program's column."""
     if isinstance(table, Table):
         return table
     if isinstance(table, list | tuple | np.ndarray | pd.Series):
-        table = pd.DataFrame({_COLUMN: list(table)})
+        table = pd.DataFrame({records.column or _COLUMN: list(table)})
     return Table(table)
 
 
@@ -208,6 +208,8 @@ class _Run:
         if not is_whole or len(result) < len(own) or None in places or places != wanted or family is None:
             return None
         found = self.draws(mechanism)
+        laws = [noisy.law for noisy in found if isinstance(noisy, Noisy)]
+        spreads = [float(law.spread) for law in laws]  # type: ignore[arg-type]
         values = [sign * noisy.steps for (_, sign), noisy in zip(own, found, strict=True)]  # type: ignore[union-attr,misc]
         if records.kind == "booleans" and places == [0]:
             values = [self.n - value for value in values]  # what is not false is true
@@ -215,7 +217,7 @@ class _Run:
             family=family,
             values=values,
             n=self.n,
-            mechanism=found[0].law,  # type: ignore[union-attr]
+            mechanism=laws[0] if len(set(spreads)) == 1 else type(laws[0])(spreads),  # type: ignore[arg-type]
             grid=float(self.step),
             guarantee=self.certificate.guarantee,
             origin=self._origin,

@@ -25,7 +25,6 @@ from noiseaware.privacy import (
     Promise,
     Pure,
     ZeroConcentrated,
-    approximate,
     as_zcdp,
     exact,
     promised,
@@ -91,7 +90,7 @@ class Ledger:
         delta: Number | None = None,
     ) -> "Ledger":
         """A new ledger with a total of ε, of ρ, or of ε and δ, written whole or not at all."""
-        total, path = _total(epsilon, rho, delta), Path(path)
+        total, path = promised(epsilon=epsilon, rho=rho, delta=delta), Path(path)
         if not path.parent.is_dir():
             raise ValueError(f"ledger folder must exist, got {path.parent}.")
         if path.exists():
@@ -234,11 +233,3 @@ def _promise(kind: str, text: str) -> Promise:
 
 def _told(kind: type, cost: Fraction, delta: Fraction) -> Promise:
     return kind(cost, delta) if kind is Approximate else kind(cost)
-
-
-def _total(epsilon: Number | None, rho: Number | None, delta: Number | None) -> Promise:
-    if delta is None:
-        return promised(epsilon=epsilon, rho=rho)
-    if epsilon is None or rho is not None:
-        raise ValueError("delta must be given with epsilon alone.")
-    return approximate(epsilon=epsilon, delta=delta)

@@ -20,7 +20,16 @@ from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.privacy import Guarantee, Neighbours, Number, check_neighbours, plain, promised
+from noiseaware.privacy import (
+    Guarantee,
+    Neighbours,
+    Number,
+    ZeroConcentrated,
+    check_neighbours,
+    kept_by,
+    plain,
+    promised,
+)
 
 try:
     import opendp.measurements as _opendp  # noqa: F401 - noise.py imports it when it draws; missed here, it costs nothing
@@ -49,17 +58,20 @@ def release(
     *,
     epsilon: Number | None = None,
     rho: Number | None = None,
+    delta: Number | None = None,
     ledger: str | os.PathLike | Ledger | None = None,
     neighbours: Neighbours = "replace",
     bounds: Literal["private"] | None = None,
     bounds_share: Number = SHARE,
     bounds_quantiles: tuple[Number, Number] = QUANTILES,
 ) -> Release:
-    """Noisy statistics of a table, under ε (Laplace noise) or ρ (Gaussian noise), paid from a ledger.
+    """Noisy statistics of a table, under ε (Laplace noise), ρ, or ε and δ (Gaussian noise), paid from a ledger.
 
-    With bounds="private" the bounds come from the table too: near two quantiles, for a share of ε or of ρ.
+    ε and δ are kept by the greatest ρ that implies them, and cost that ρ in a ledger of ρ. With bounds="private" the
+    bounds come from the table too: near two quantiles, for a share of ε or of ρ.
     """
-    guarantee = promised(epsilon=epsilon, rho=rho)
+    promise = promised(epsilon=epsilon, rho=rho, delta=delta)
+    guarantee = kept_by(promise)
     _check_neighbours(neighbours)
     _check_family(family)
     selection = choice(family, guarantee, bounds, bounds_share, bounds_quantiles)
@@ -68,13 +80,14 @@ def release(
     grid, *_ = (_finest_grid(possible, price, neighbours) for possible in _possible(family, selection))
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
+    cost = guarantee if ledger is not None and isinstance(ledger.total, ZeroConcentrated) else promise
     if ledger is not None:
-        ledger.afford(guarantee)
+        ledger.afford(cost)
     if selection is None:
         totals, n = table.sums(family, grid.exponent)
     else:
         totals, n = table.counts(family.columns[0], selection.candidates)
-    entry = None if ledger is None else ledger.charge(guarantee, _description(table, family, neighbours, selection))
+    entry = None if ledger is None else ledger.charge(cost, _description(table, family, neighbours, selection))
     if selection is not None:
         family = within(family, selection.bounds(totals, n))
         grid = _finest_grid(family, price, neighbours)
@@ -96,7 +109,7 @@ def release(
         mechanism=grid.mechanism,
         grid=2.0**-grid.exponent,
         neighbours=neighbours,
-        guarantee=guarantee,
+        guarantee=promise,
         origin=_origin(entry, selection),
     )
 

@@ -10,7 +10,6 @@ two dearest where a record is replaced, the dearest where it comes or goes. A pr
 """
 
 import time
-from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,6 +22,7 @@ except ModuleNotFoundError as missing:
 
 from noiseaware.privacy import plain
 from noiseaware.program import lemma
+from noiseaware.program.cost import Costs
 from noiseaware.program.database import Database, Mapped, Records
 from noiseaware.program.distribution import Distribution, Observation, Posteriors
 from noiseaware.program.mechanism import Mechanism
@@ -82,7 +82,7 @@ class _Proof:
     is_bounded: bool = True
 
     def __post_init__(self) -> None:
-        self.costs = _Costs(self.trace.program.records.adjacency)
+        self.costs = Costs(self.trace.program.records.adjacency)
 
     def run(self) -> None:
         for observation in self.trace.mechanisms.observations:
@@ -284,7 +284,7 @@ class _Proof:
         return self._apart_l1(private[0]) if distance.metric == "l1" else self._apart_hellinger(private[0])
 
     def _apart_l1(self, posterior: Distribution) -> Fraction | None:
-        costs = _Costs(self.trace.program.records.adjacency)
+        costs = Costs(self.trace.program.records.adjacency)
         for parameter in posterior.parameters:
             k = self.prover.largest_move(parameter)
             if k is None:
@@ -325,25 +325,6 @@ class _Proof:
             self._failed(where, said, "give the program a delta, or use Laplace noise")
         elif self.delta:
             self._proved(where, f"the cost, δ = {plain(self.delta)}, is within {plain(program.delta)}")
-
-
-class _Costs:
-    """Costs, each of one count or of any: a replaced record moves two counts, one that comes or goes moves one."""
-
-    def __init__(self, adjacency: str) -> None:
-        self._moved = 2 if adjacency == "replace" else 1
-        self._fixed = Fraction(0)
-        self._by_count: dict[Count, Fraction] = defaultdict(Fraction)
-
-    def add(self, cost: Fraction, count: Count | None) -> None:
-        if count is None:
-            self._fixed += cost
-        else:
-            self._by_count[count] += cost
-
-    @property
-    def total(self) -> Fraction:
-        return self._fixed + sum(sorted(self._by_count.values(), reverse=True)[: self._moved], Fraction(0))
 
 
 def _all_moments(values: tuple[Term, ...]) -> Database | None:

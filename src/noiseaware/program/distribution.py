@@ -190,7 +190,7 @@ def _conjugate(model: Observation) -> Distribution | None:
 
 
 def l1(left: Distribution, right: Distribution) -> Term:
-    """Σ |parameter − parameter|, a metric."""
+    """The sum of how far the parameters are apart, one by one: a metric."""
     return _distance("l1", left, right)
 
 

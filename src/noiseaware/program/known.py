@@ -14,11 +14,10 @@ class Known:
     parameters: dict[str, float | tuple[float, ...]]
 
     def __getattr__(self, name: str) -> float | tuple[float, ...]:
-        try:
-            return self.parameters[name]
-        except KeyError:
-            has = ", ".join(self.parameters)
-            raise AttributeError(f"a {self.name} distribution has no {name}; it has {has}.") from None
+        parameters = vars(self).get("parameters", {})  # empty while it is being unpickled
+        if name not in parameters:
+            raise AttributeError(f"this distribution has no {name}; it has {', '.join(parameters)}.")
+        return parameters[name]
 
     @property
     def prior(self) -> AbstractPrior:

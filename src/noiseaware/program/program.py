@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from noiseaware.privacy import Number, approximate, exact
+from noiseaware.privacy import Number, exact
 from noiseaware.program.database import Database, Records
 from noiseaware.program.distribution import Distribution, Inferred
 from noiseaware.program.escape import Escape
@@ -38,10 +38,13 @@ class Program:
 
 def program(*, epsilon: Number, delta: Number = 0) -> Callable[[Callable[..., Any]], Program]:
     """Make a program of a function `(p, db: pp.Booleans(…))` that must cost no more than (ε, δ)."""
-    budget = approximate(epsilon=epsilon, delta=delta)
+    slack = Fraction(0) if str(delta).strip() in ("0", "0.0") else exact("delta", delta)
+    budget = exact("epsilon", epsilon)
+    if slack >= 1:
+        raise ValueError(f"delta must be below 1, got {delta}.")
 
     def made(function: Callable[..., Any]) -> Program:
-        return Program(function, exact("epsilon", epsilon), getattr(budget, "delta", Fraction(0)), _records(function))
+        return Program(function, budget, slack, _records(function))
 
     return made
 
@@ -74,7 +77,12 @@ def trace(program: Program) -> Trace:
         raise ValueError(f"check must be given a function made a program by @pp.program, got {type(program).__name__}.")
     mechanisms = Mechanisms()
     database = Database(program.records, mechanisms)
-    return Trace(program, database, mechanisms, program.function(mechanisms, database))
+    result = program.function(mechanisms, database)
+    for part in parts(result):
+        if type(part).__module__.startswith("noiseaware.program") and not isinstance(part, Term | Inferred):
+            rule = "must return values, distributions, and lists and dicts of these"
+            raise Escape(f"program {program.name} {rule}, got {type(part).__name__}.", program.file)
+    return Trace(program, database, mechanisms, result)
 
 
 def parts(result: Any) -> Iterator[Any]:

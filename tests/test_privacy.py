@@ -1,0 +1,58 @@
+"""Promises: what implies what, in numbers that OpenDP agrees with."""
+
+import math
+from fractions import Fraction
+
+import opendp.prelude as dp
+import pytest
+from scipy import optimize, stats
+
+from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, delta_of, kept_by, promised
+
+dp.enable_features("contrib")
+CASES = [(1, "1e-6"), (0.1, "1e-5"), (5, "1e-9"), (0.01, "1e-3"), (0.001, "1e-12"), (20, "0.1"), (3, "1e-30")]
+
+
+@pytest.mark.parametrize("sigma", [0.7, 1.0, 3.0, 10.0, 50.0])
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
+def test_delta_is_that_of_opendp(sigma, epsilon):
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    profile = dp.c.make_zCDP_to_approxDP(dp.m.make_gaussian(*space, sigma)).map(1.0)
+    assert delta_of(1 / (2 * sigma**2), epsilon) == pytest.approx(profile.delta(epsilon), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CASES)
+def test_the_noise_kept_for_epsilon_and_delta_is_the_least_that_implies_them(epsilon, delta):
+    kept = kept_by(promised(epsilon=epsilon, delta=delta))
+    assert isinstance(kept, ZeroConcentrated)
+    assert delta_of(float(kept.rho), epsilon) <= float(delta)
+    assert delta_of(float(kept.rho) * 1.0001, epsilon) > float(delta)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), CASES[:4])
+def test_normal_noise_of_that_rho_keeps_epsilon_and_delta(epsilon, delta):
+    """The exact δ of normal noise (Balle & Wang 2018) is below; and the noise is at most 1.4 times the least."""
+    sigma = math.sqrt(1 / (2 * kept_by(promised(epsilon=epsilon, delta=delta)).rho))
+
+    def exact(sigma):
+        first, second = (stats.norm.cdf(side / (2 * sigma) - epsilon * sigma) for side in (1, -1))
+        return first - math.exp(epsilon) * second
+
+    least = optimize.brentq(lambda s: exact(s) - float(delta), 1e-3, 1e6)
+    assert exact(sigma) <= float(delta)
+    assert least <= sigma <= 1.4 * least
+
+
+def test_other_promises_are_kept_as_they_are():
+    assert kept_by(Pure(Fraction(1))) == Pure(Fraction(1))
+    assert kept_by(ZeroConcentrated(Fraction(1))) == ZeroConcentrated(Fraction(1))
+    assert promised(epsilon="0.1", delta="1e-6") == Approximate(Fraction(1, 10), Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 1, "delta": 1}, {"epsilon": 1, "delta": 0}, {"rho": 1, "delta": 0.1}, {"epsilon": 1, "rho": 1}, {}],
+)
+def test_what_is_no_promise_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"must be|exactly one"):
+        promised(**wrong)
