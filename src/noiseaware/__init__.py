@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from noiseaware.artifact import Release as Release
     from noiseaware.artifact import load as load
     from noiseaware.calibration import calibrate as calibrate
+    from noiseaware.custodian.audit import audit as audit
     from noiseaware.custodian.ledger import Ledger as Ledger
     from noiseaware.custodian.ledger import LedgerRefusal as LedgerRefusal
     from noiseaware.custodian.release import release as release
@@ -29,6 +30,7 @@ _HOMES = {
     "Release": "noiseaware.artifact",
     "load": "noiseaware.artifact",
     "calibrate": "noiseaware.calibration",
+    "audit": "noiseaware.custodian.audit",
     "Ledger": "noiseaware.custodian.ledger",
     "LedgerRefusal": "noiseaware.custodian.ledger",
     "release": "noiseaware.custodian.release",

@@ -17,7 +17,7 @@ from scipy import stats
 import noiseaware as na
 from noiseaware.custodian.bounds import QUANTILES, SHARE, planned, within
 from noiseaware.custodian.exponential import calibrated, select
-from noiseaware.custodian.release import _finest_grid
+from noiseaware.custodian.release import finest_grid
 from noiseaware.privacy import Pure, ZeroConcentrated
 
 FALSE_ALARM = 1e-6
@@ -202,7 +202,7 @@ def test_no_pair_of_candidates_is_refused_after_the_charge(name, promise):
         some = [*plan.candidates[:3], *plan.candidates[::17], *plan.candidates[-3:]]
         pairs = [*itertools.combinations(sorted(set(some)), 2), *itertools.pairwise(plan.candidates)]
     for pair in [*plan.extremes, *pairs]:
-        _finest_grid(within(FAMILIES[name], pair), plan.rest, "replace")
+        finest_grid(within(FAMILIES[name], pair), plan.rest, "replace")
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 250.0, 1e6])

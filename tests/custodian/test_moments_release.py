@@ -13,7 +13,7 @@ import noiseaware as na
 from noiseaware.artifact import from_json
 from noiseaware.custodian.ledger import Ledger
 from noiseaware.custodian.noise import calibrated, draw
-from noiseaware.custodian.release import _finest_grid
+from noiseaware.custodian.release import finest_grid
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Pure, ZeroConcentrated
@@ -83,7 +83,7 @@ def test_a_csv_file_is_released_as_a_frame_is(clinic, tmp_path, monkeypatch):
 def test_products_of_two_columns_have_less_gaussian_noise(rho):
     """Σ_j Δ_j²/2σ_j² ≤ ρ for every move of the statistics that Δ₂² allows, in exact fractions."""
     exact = Fraction(rho)
-    grid = _finest_grid(REGRESSION, ZeroConcentrated(exact), "replace")
+    grid = finest_grid(REGRESSION, ZeroConcentrated(exact), "replace")
     stddevs = [Fraction(s) for s in grid.mechanism.stddev]
     assert len(stddevs) == len(REGRESSION.statistics) == len(grid.entries)
     square = Fraction(grid.sensitivity_squared) / (2 * exact)
@@ -93,7 +93,7 @@ def test_products_of_two_columns_have_less_gaussian_noise(rho):
 
 
 def test_laplace_noise_has_one_scale():
-    grid = _finest_grid(REGRESSION, Pure(Fraction(1, 3)), "replace")
+    grid = finest_grid(REGRESSION, Pure(Fraction(1, 3)), "replace")
     assert isinstance(grid.mechanism, DiscreteLaplace)
     assert grid.sensitivity == math.ceil(Fraction(75, 8) * 4**15)
     assert Fraction(grid.sensitivity) / Fraction(grid.mechanism.scale) <= Fraction(1, 3)
@@ -142,7 +142,7 @@ def test_too_little_noise_on_any_statistic_is_not_drawn():
 @pytest.mark.parametrize("promise", [Pure(Fraction(e)) for e in ("1e-12", "0.01", "1", "1000")])
 def test_the_grid_leaves_room_and_is_the_finest(promise, d):
     model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(0, 1))
-    grid = _finest_grid(model, promise, "replace")
+    grid = finest_grid(model, promise, "replace")
     k = grid.exponent // 2
     assert grid.exponent == 2 * k
     assert MOST_RECORDS * 4**k + 64 * grid.mechanism.spread < 2**62

@@ -14,7 +14,7 @@ import pytest
 import noiseaware as na
 from noiseaware.artifact import from_json
 from noiseaware.custodian.ledger import Ledger, LedgerRefusal
-from noiseaware.custodian.release import _finest_grid
+from noiseaware.custodian.release import finest_grid
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Pure, ZeroConcentrated, kept_by
@@ -221,7 +221,7 @@ def test_cells_of_any_kind_change_nothing_visible(cells, capfd, caplog):
 )
 def test_the_grid_leaves_room_and_is_fine_enough(bounds, epsilon):
     model = na.family.Normal("x", bounds=bounds, variance=1.0)
-    grid = _finest_grid(model, Pure(Fraction(epsilon)), "replace")
+    grid = finest_grid(model, Pure(Fraction(epsilon)), "replace")
     largest = max(abs(math.floor(Fraction(b) * Fraction(2) ** grid.exponent)) for b in model.bounds)
     assert MOST_RECORDS * largest + 64 * grid.mechanism.spread < 2**62
     assert grid.mechanism.spread >= 1000

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from noiseaware.cli.audit import audit
 from noiseaware.cli.calibrate import calibrate
 from noiseaware.cli.check import check
 from noiseaware.cli.failure import Group
@@ -94,5 +95,6 @@ app.command()(release)
 app.command()(infer)
 app.command()(calibrate)
 app.command()(check)
+app.command()(audit)
 app.command()(reproduce)
 app.add_typer(ledger, name="ledger")

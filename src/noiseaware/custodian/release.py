@@ -77,7 +77,7 @@ def release(
     selection = choice(family, guarantee, bounds, bounds_share, bounds_quantiles)
     price = guarantee if selection is None else selection.rest
     table = table if isinstance(table, Table) else Table(table)
-    grid, *_ = (_finest_grid(possible, price, neighbours) for possible in _possible(family, selection))
+    grid, *_ = (finest_grid(possible, price, neighbours) for possible in _possible(family, selection))
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
     cost = guarantee if ledger is not None and isinstance(ledger.total, ZeroConcentrated) else promise
@@ -90,7 +90,7 @@ def release(
     entry = None if ledger is None else ledger.charge(cost, _description(table, family, neighbours, selection))
     if selection is not None:
         family = within(family, selection.bounds(totals, n))
-        grid = _finest_grid(family, price, neighbours)
+        grid = finest_grid(family, price, neighbours)
         totals, again = table.sums(family, grid.exponent)
         if again != n:
             raise ValueError(f"table {table.name} must not change while it is read.")
@@ -160,7 +160,7 @@ class _Grid:
     entries: tuple[int, ...] = (1,)
 
 
-def _finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours) -> _Grid:
+def finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours) -> _Grid:
     """The finest grid that leaves room for the sums, from public facts only: bounds, promise, cap on n."""
     if hasattr(family, "degrees"):
         return _finest_moments(family, guarantee, neighbours)

@@ -1,0 +1,212 @@
+"""An audit before anything is released: can the worst pair of neighbours be told apart better than was promised?
+
+    ε ≥ log((P(E | D) − δ) / P(E | D'))        ρ ≥ max over α of D_α(P(E | D) ‖ P(E | D'))/α        for any event E
+
+Two tables of one record each, as far apart as the bounds allow, go through the custodian's own sums and grid, and the
+promised noise is drawn for both a hundred thousand times. E is the most telling of {Λ ≥ t}, where Λ is the ratio of the
+two noise densities; t is chosen on one half of the releases and its probabilities are bounded on the other half, by the
+intervals of Clopper and Pearson (1934). An audit can show that a promise is broken, and never that it is kept. Nothing
+of a real table is read.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from noiseaware.custodian import release as releasing
+from noiseaware.custodian.noise import draw
+from noiseaware.custodian.table import Table
+from noiseaware.family import AbstractFamily
+from noiseaware.privacy import Approximate, Number, Promise, ZeroConcentrated, kept_by, promised
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CONFIDENCE = 0.999
+_THRESHOLDS = 200
+_ORDERS = 1 + np.geomspace(1e-3, 1e3, 61)  # α of the Rényi divergences
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was claimed, and what so many releases show it to be at least."""
+
+    family: AbstractFamily
+    promise: Promise
+    lower: float
+    shares: tuple[float, float]
+    losses: tuple[np.ndarray, np.ndarray]
+    tables: tuple[tuple, tuple]
+
+    @property
+    def claim(self) -> float:
+        """ε or ρ, as promised."""
+        return float(self.promise.rho if isinstance(self.promise, ZeroConcentrated) else self.promise.epsilon)
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the releases agree with the claim."""
+        return self.lower <= self.claim
+
+    @property
+    def num_releases(self) -> int:
+        return sum(map(len, self.losses))
+
+    def plot(self) -> "Figure":
+        """How often Λ passes each threshold for both tables, and the line that the claim draws between them."""
+        import matplotlib.pyplot as plt
+
+        figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        first, second = (np.sort(losses) for losses in self.losses)
+        thresholds = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, 400)))
+        shares = [1 - np.searchsorted(side, thresholds) / len(side) for side in (first, second)]
+        axes.plot(shares[1], shares[0], color="#1d5fa3", lw=2, label="what the releases show")
+        limit = np.linspace(0, 1, 500)
+        axes.plot(limit, self._most(limit), color="#6b7280", ls="--", label="the most that the claim allows")
+        axes.plot([0, 1], [0, 1], color="#6b7280", lw=0.8, label="cannot be told apart")
+        axes.set(xlabel="P(event) for the one table", ylabel="P(event) for its neighbour", xlim=(0, 1), ylim=(0, 1.01))
+        axes.set_aspect("equal")
+        axes.legend(frameon=False, loc="lower right", fontsize="small")
+        letter = "ρ" if isinstance(self.promise, ZeroConcentrated) else "ε"
+        axes.set_title(f"{letter} at least {max(self.lower, 0):.3g}, claimed {self.claim:.3g}", loc="left")
+        axes.spines[["top", "right"]].set_visible(False)
+        return figure
+
+    def _most(self, share: np.ndarray) -> np.ndarray:
+        """The greatest P(E | D) for each P(E | D'); of ρ, by the bound at each order."""
+        if isinstance(self.promise, ZeroConcentrated):
+            orders = _ORDERS[:, None]
+            bounds = share ** (1 - 1 / orders) * np.exp((orders - 1) * self.claim)  # P^α P'^{1−α} ≤ e^{α(α−1)ρ}
+            return np.minimum(1, bounds.min(0))
+        delta = float(self.promise.delta) if isinstance(self.promise, Approximate) else 0.0
+        most = math.exp(self.claim) * share + delta
+        return np.minimum(most, 1 - np.maximum(0, (1 - share - delta) * math.exp(-self.claim)))
+
+
+def audit(
+    family: AbstractFamily,
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    delta: Number | None = None,
+    num_releases: int = 100_000,
+) -> Audit:
+    """Release the worst neighbours of a family so many times each, and bound ε from below."""
+    promise = promised(epsilon=epsilon, rho=rho, delta=delta)
+    if isinstance(num_releases, bool) or not isinstance(num_releases, int) or num_releases < 1000:
+        raise ValueError(f"num_releases must be a whole number of at least 1000, got {num_releases}.")
+    family.sensitivity()  # refuses a family without bounds
+    grid = releasing.finest_grid(family, kept_by(promise), "replace")
+    tables = _furthest(family, grid)
+    totals = [_totals(family, row, grid.exponent) for row in tables]
+    losses = [_losses(grid, kept_by(promise), own, totals, num_releases) for own in totals]
+    lower, shares = _bound(losses[0], losses[1], _measure(promise))
+    return Audit(family, promise, lower, shares, (losses[0], losses[1]), tables)
+
+
+def _measure(promise: Promise) -> Callable[[float, float], float]:
+    """What an event of these two probabilities shows ε, or ρ, to be at least."""
+    if isinstance(promise, ZeroConcentrated):
+        return _least_rho
+    delta = float(promise.delta) if isinstance(promise, Approximate) else 0.0
+    return lambda low, high: math.log((low - delta) / high) if low > delta else -math.inf
+
+
+def _least_rho(low: float, high: float) -> float:
+    """max over α of D_α/α, for an event and its complement."""
+    if not high < low < 1:
+        return 0.0
+    logs = np.logaddexp(
+        _ORDERS * math.log(low) + (1 - _ORDERS) * math.log(high),
+        _ORDERS * math.log1p(-low) + (1 - _ORDERS) * math.log1p(-high),
+    )
+    return float(np.max(logs / (_ORDERS - 1) / _ORDERS))
+
+
+# ---- the worst neighbours ------------------------------------------------------------------------------------------
+
+
+def _furthest(family: AbstractFamily, grid: Any) -> tuple[tuple, tuple]:
+    """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most."""
+    rows = list(itertools.islice(itertools.product(*_ends(family)), 729))
+    totals = [np.array(_totals(family, row, grid.exponent), dtype=float) for row in rows]
+    scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
+    power = 1 if "Laplace" in type(grid.mechanism).__name__ else 2
+    pairs = itertools.combinations(range(len(rows)), 2)
+    first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
+    return rows[first], rows[second]
+
+
+def _ends(family: AbstractFamily) -> list[list[Any]]:
+    """For each column, the records to try."""
+    levels = getattr(family, "levels", None)
+    if levels is not None:
+        return [list(levels)]
+    intervals = getattr(family, "intervals", None)
+    if intervals is None:
+        intervals = [getattr(family, "bounds", None) or (0, 1)]
+    d = len(intervals)
+    parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0) if d < 4 else (0.0, 0.5, 1.0)
+    whole = family.is_integer
+    ends = [[low + part * (high - low) for part in parts] for low, high in intervals]
+    return [sorted({math.floor(x) for x in own}) if whole else [*own, own[-1] + 1, own[0] - 1] for own in ends]
+
+
+def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> list[int]:
+    frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, row, strict=True)})
+    return Table(frame).sums(family, exponent)[0]
+
+
+# ---- what the releases show ----------------------------------------------------------------------------------------
+
+
+def _losses(grid: Any, guarantee: Any, own: Sequence[int], both: Sequence[Sequence[int]], count: int) -> np.ndarray:
+    """Λ of so many releases of one table: how much likelier, in logs, each is from the first table than the second."""
+    width = len(own)
+    spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
+    law = type(grid.mechanism)(np.tile(spread, count))
+    noisy = draw(
+        law,
+        list(own) * count,
+        sensitivity=grid.sensitivity,
+        sensitivity_squared=grid.sensitivity_squared,
+        guarantee=guarantee,
+        entries=list(np.broadcast_to(grid.entries, width)) * count,
+    )
+    y = np.array(noisy, dtype=float).reshape(count, width)
+    first, second = ((y - np.array(totals, dtype=float)) / spread for totals in both)
+    if "Laplace" in type(grid.mechanism).__name__:
+        return (np.abs(second) - np.abs(first)).sum(1)
+    return 0.5 * (second**2 - first**2).sum(1)
+
+
+def _bound(
+    first: np.ndarray, second: np.ndarray, measure: Callable[[float, float], float]
+) -> tuple[float, tuple[float, float]]:
+    """What the event chosen on one half of the releases shows on the other, and its shares there."""
+    half = len(first) // 2
+    seen = np.concatenate([first[:half], second[:half]])
+    thresholds = np.unique(np.quantile(seen, np.linspace(0, 1, _THRESHOLDS)))
+
+    def shown(t: float, part: slice) -> tuple[float, tuple[float, float]]:
+        low, high = _ends_of(first[part] >= t, second[part] >= t)
+        return measure(low, high), (float(np.mean(first[part] >= t)), float(np.mean(second[part] >= t)))
+
+    best = max(thresholds, key=lambda t: shown(t, slice(half))[0])
+    return shown(best, slice(half, None))
+
+
+def _ends_of(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
+    """The low end of the first share's interval, and the high end of the second's."""
+    from scipy import stats
+
+    each, count = (1 - _CONFIDENCE) / 2, len(first)
+    one, other = int(first.sum()), int(second.sum())
+    low = stats.beta.ppf(each, one, count - one + 1) if one else 0.0
+    high = stats.beta.ppf(1 - each, other + 1, count - other) if other < count else 1.0
+    return float(low), float(high)

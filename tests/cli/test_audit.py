@@ -1,0 +1,64 @@
+"""`noiseaware audit`: 0 within, 1 broken, 2 bad input; no table and no ledger is read."""
+
+import json
+
+import pytest
+
+PLAN = """
+table = "secret.csv"
+ledger = false
+
+[[release]]
+family = "exponential"
+column = "wait"
+bounds = [0, 48]
+epsilon = 0.5
+output = "wait.json"
+
+[[release]]
+family = "bernoulli"
+column = "ill"
+epsilon = 1
+delta = 1e-6
+output = "ill.json"
+"""
+
+
+@pytest.fixture
+def plan(tmp_path):
+    (tmp_path / "plan.toml").write_text(PLAN)
+    return "plan.toml"
+
+
+def test_a_plan_is_audited_without_its_table(run, plan, tmp_path):
+    done = run("audit", plan, "--releases", 2000, "--plot", "pictures", env={"COLUMNS": "160"})
+    assert done.exit_code == 0, done.stderr
+    for word in ("wait.json", "ε = 0.5", "ε = 1, δ = 1e-06", "✓ within"):
+        assert word in done.stdout
+    assert {path.name for path in (tmp_path / "pictures").iterdir()} == {"wait.png", "ill.png"}
+    assert not (tmp_path / "wait.json").exists()
+
+
+def test_json_is_for_machines(run, plan):
+    done = run("audit", plan, "--releases", 1000, "--json")
+    wait, ill = json.loads(done.stdout)
+    assert (wait["claim"], wait["letter"], wait["is_within"]) == (0.5, "ε", True)
+    assert 0 <= ill["at_least"] <= 1
+    assert wait["releases"] == 2000
+
+
+def test_a_broken_promise_exits_1(run, plan, monkeypatch):
+    from noiseaware.custodian.audit import Audit
+
+    monkeypatch.setattr(Audit, "is_within", False)
+    done = run("audit", plan, "--releases", 1000, env={"COLUMNS": "160"})
+    assert done.exit_code == 1
+    assert "✗ broken" in done.stdout
+
+
+def test_private_bounds_and_missing_plans_are_a_sentence(run, refused, tmp_path):
+    (tmp_path / "private.toml").write_text(PLAN.replace("bounds = [0, 48]", 'bounds = "private"'))
+    done = run("audit", "private.toml", "--releases", 1000)
+    assert done.exit_code == 2
+    assert "must be public to be audited" in done.stderr
+    assert "plan must exist" in refused("audit", "missing.toml")

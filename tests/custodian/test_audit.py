@@ -1,0 +1,120 @@
+"""The audit: within the claim for every family and promise, near it where theory says so, and beyond it for a fault."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import noiseaware as na
+from noiseaware.custodian import audit as auditing
+from noiseaware.custodian import release as releasing
+from noiseaware.custodian.noise import calibrated
+from noiseaware.privacy import Approximate, Pure, ZeroConcentrated
+
+FAMILIES = {
+    "bernoulli": na.family.Bernoulli("x"),
+    "binomial": na.family.Binomial("x", trials=5),
+    "categorical": na.family.Categorical("x", levels=["a", "b", "c"]),
+    "poisson": na.family.Poisson("x", bounds=(0, 12)),
+    "geometric": na.family.Geometric("x", bounds=(0, 12), outside="drop"),
+    "exponential": na.family.Exponential("x", bounds=(0, 48)),
+    "normal": na.family.Normal("x", bounds=(-3, 5), variance=2.0),
+    "gamma": na.family.Gamma("x", bounds=(0.5, 48), shape=2.0, outside="drop"),
+    "mean_variance": na.family.Normal("x", bounds=(-3, 5)),
+    "regression": na.family.LinearRegression(["x"], "y", bounds={"x": (0, 1), "y": (2, 3)}),
+    "multivariate": na.family.MultivariateNormal(["x", "y"], bounds=(0, 1)),
+}
+PROMISES = [{"epsilon": 0.5}, {"rho": 0.1}, {"epsilon": 1, "delta": 1e-5}]
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize("name", ["bernoulli", "categorical", "geometric", "exponential", "regression"])
+def test_no_release_can_be_told_apart_better_than_promised(name, promise):
+    found = na.audit(FAMILIES[name], **promise, num_releases=2000)
+    assert found.is_within
+    assert found.losses[0].mean() > found.losses[1].mean()  # it does tell them apart
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_hundred_thousand_releases_agree_with_the_claim(name, promise):
+    assert na.audit(FAMILIES[name], **promise, num_releases=100_000).is_within
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 3])
+def test_for_one_sum_under_laplace_noise_the_bound_is_near_the_claim(epsilon):
+    """The ratio e^ε is reached on a half-line; the confidence interval takes the rest."""
+    found = na.audit(FAMILIES["exponential"], epsilon=epsilon, num_releases=40_000)
+    assert 0.8 * epsilon - 0.06 < found.lower <= epsilon
+    assert found.shares[0] > found.shares[1]
+    assert {row[0] for row in found.tables} == {0.0, 48.0}
+
+
+@pytest.mark.parametrize("name", ["exponential", "categorical", "regression"])
+def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
+    """A quarter of it, or half of 2, and the noise that would be enough for that."""
+    honest = releasing.finest_grid
+
+    def understated(family, guarantee, neighbours):
+        grid = honest(family, guarantee, neighbours)
+        part = max(1, grid.sensitivity // 4)
+        return replace(grid, sensitivity=part, mechanism=calibrated(guarantee, part, part**2))
+
+    monkeypatch.setattr(releasing, "finest_grid", understated)
+    assert not na.audit(FAMILIES[name], epsilon=1, num_releases=20_000).is_within
+
+
+def test_an_event_shows_what_its_probabilities_show():
+    pure, zcdp, both = (
+        auditing._measure(promise)
+        for promise in (Pure(1), ZeroConcentrated(1), Approximate(1, 0.1))  # type: ignore[arg-type]
+    )
+    assert pure(0.5, 0.25) == pytest.approx(math.log(2))
+    assert both(0.6, 0.25) == pytest.approx(math.log(2))
+    assert both(0.05, 0.01) == -math.inf
+    entropy = 0.5 * math.log(0.5 / 0.25) + 0.5 * math.log(0.5 / 0.75)
+    assert zcdp(0.5, 0.25) >= entropy * 0.99  # α near 1
+    assert zcdp(0.25, 0.25) == 0
+
+
+def test_intervals_are_those_of_clopper_and_pearson():
+    """Of 10 in 10: the low end is where 10 of 10 has half of 0.1 %; of 0 in 10, the high end likewise."""
+    low, high = auditing._ends_of(np.ones(10, bool), np.zeros(10, bool))
+    assert low**10 == pytest.approx(0.0005)
+    assert (1 - high) ** 10 == pytest.approx(0.0005)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"epsilon": 1, "num_releases": 10}, "at least 1000"),
+        ({}, "exactly one of epsilon"),
+        ({"epsilon": -1}, "epsilon must be positive"),
+    ],
+)
+def test_a_bad_setting_is_a_sentence(wrong, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        na.audit(FAMILIES["bernoulli"], **wrong)
+    with pytest.raises(ValueError, match="bounds must be given"):
+        na.audit(na.family.Exponential("x"), epsilon=1)
+
+
+def test_the_noise_is_that_of_a_release():
+    """The same grid and the same scale, for a promise of ε."""
+    grid = releasing.finest_grid(FAMILIES["poisson"], Pure(1), "replace")  # type: ignore[arg-type]
+    assert grid.mechanism == calibrated(Pure(1), 12, 144)  # type: ignore[arg-type]
+
+
+def test_the_picture_has_the_claim_in_it():
+    for promise in PROMISES:
+        found = na.audit(FAMILIES["bernoulli"], **promise, num_releases=1000)
+        figure = found.plot()
+        labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+        assert "the most that the claim allows" in labels
+        share = np.linspace(0, 1, 11)
+        most = found._most(share)
+        assert most[0] < 0.01
+        assert most[-1] == pytest.approx(1)
+        assert (most >= share - 1e-12).all()
