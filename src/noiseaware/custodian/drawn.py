@@ -1,7 +1,7 @@
 """What the mechanisms of a program draw: discrete noise that costs no more than the certificate says.
 
 *Laplace.* A value lies on a lattice offset + unit·ℤ with public offset and unit (counts, fixed-point sums and what is
-linear in them), or is rounded to one of 2^−40 noise scales. Neighbours that move it by k move it by m lattice steps,
+linear in them), or is rounded to one of 2^−24 noise scales. Neighbours that move it by k move it by m lattice steps,
 m = ⌊k/unit⌋, or ⌈k/unit⌉ where it was rounded, as rounding is monotone and commutes with whole steps. Discrete Laplace
 noise of b steps costs m/b, and b is the least float for which that is at most the certified ε·k/Δ.
 
@@ -34,7 +34,8 @@ from noiseaware.program.term import Distance, walk
 
 _ROOM = 2**61
 """Where values and scores stop, in steps."""
-_FINE = 40
+_FINE = 24
+"""A value on no lattice is rounded to 2^−24 noise scales, and is moved to the edge beyond 2^37 of them."""
 _SCORE_STEPS = 2**30
 _LIKELIHOOD_STEPS = 2**20
 _GRID = 1000

@@ -45,7 +45,7 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
         ledger = Ledger(ledger)
     if ledger is not None:
         ledger.afford(certificate.guarantee)
-    totals, n = source.sums(family, exponent)
+    totals, n = source.sums(family, exponent, least=1 if program.records.adjacency == "replace" else 0)
     _check_size(certificate, n)
     records = source.records(family, exponent) if certificate.trace.mechanisms.maps else []
     entry = None
@@ -59,11 +59,11 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
 
 
 def _table(table: Any, records: Records) -> Table:
-    """A table; a plain list or array of records is the program's column."""
+    """A table; a plain list or array of records is the program's column, of objects: a list has no type of its own."""
     if isinstance(table, Table):
         return table
     if isinstance(table, list | tuple | np.ndarray | pd.Series):
-        table = pd.DataFrame({records.column or _COLUMN: list(table)})
+        table = pd.DataFrame({records.column or _COLUMN: pd.Series(list(table), dtype=object)})
     return Table(table)
 
 

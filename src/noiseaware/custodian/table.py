@@ -53,10 +53,10 @@ class Table:
             complaint = f"table must be a path or a data frame, got {type(source).__name__}."
             self.name = f"{quietly(lambda: nw.from_native(self.source), complaint).implementation.value} frame"
 
-    def sums(self, family: AbstractFamily, grid_exponent: int) -> tuple[list[int], int]:
-        """Σ t(x) in steps of 2^−grid_exponent, and the number of records."""
+    def sums(self, family: AbstractFamily, grid_exponent: int, *, least: int = 1) -> tuple[list[int], int]:
+        """Σ t(x) in steps of 2^−grid_exponent, and the number of records; refused if these are fewer than least."""
         if hasattr(family, "degrees"):
-            return self._moments(family, grid_exponent)
+            return self._moments(family, grid_exponent, least)
         (column,) = family.columns
         levels = getattr(family, "levels", None)
         if levels is None:
@@ -65,7 +65,7 @@ class Table:
             frame = frame.select(steps.alias(column))
         else:
             frame = self._positions(column, levels)
-        return self._totals(frame, family.statistic(nw.col(column)))
+        return self._totals(frame, family.statistic(nw.col(column)), least)
 
     def records(self, family: AbstractFamily, grid_exponent: int) -> list[int]:
         """Each record after its bounds in steps of 2^−grid_exponent, or its place among the levels."""
@@ -80,7 +80,7 @@ class Table:
         values = quietly(lambda: frame.lazy().collect("pandas").get_column(column).to_list(), complaint)
         return [int(value) for value in values]
 
-    def _moments(self, family: Any, grid_exponent: int) -> tuple[list[int], int]:
+    def _moments(self, family: Any, grid_exponent: int, least: int) -> tuple[list[int], int]:
         """Σ U_j · 2^k and Σ U_i U_j, all in steps of 2^−2k, for U = 2^k u and 2k = grid_exponent."""
         unit = 2 ** (grid_exponent // 2)
         outside = getattr(family, "outside", "clamp")
@@ -89,20 +89,20 @@ class Table:
             *(_scaled(nw.col(name), interval, outside, c, h, unit).alias(name) for name, interval, c, h in rows)
         )
         moments = zip(family.monomials([nw.col(name) for name in family.columns]), family.degrees, strict=True)
-        return self._totals(frame, [moment * unit if degree == 1 else moment for moment, degree in moments])
+        return self._totals(frame, [moment * unit if degree == 1 else moment for moment, degree in moments], least)
 
     def counts(self, column: str, candidates: Sequence[float]) -> tuple[list[int], int]:
         """#{x ≤ c} for each candidate c, and the number of records; what is no number is below every candidate."""
         x = self._numbers([column]).select(_placed(nw.col(column)).alias(column))
         return self._totals(x, [nw.col(column) <= candidate for candidate in candidates])
 
-    def _totals(self, frame, columns: Sequence[nw.Expr]) -> tuple[list[int], int]:
+    def _totals(self, frame, columns: Sequence[nw.Expr], least: int = 1) -> tuple[list[int], int]:
         """The sum of each column of integers and the number of records, in one scan."""
         totals = [column.cast(nw.Int64).sum().alias(f"{i}") for i, column in enumerate(columns)]
         scan = frame.select(*totals, nw.len().alias("n"))
         *sums, n = quietly(lambda: _only_row(scan), f"table {self.name} could not be read as a table of records.")
-        if not 1 <= n <= MOST_RECORDS:
-            raise ValueError(f"table must hold 1 to {MOST_RECORDS} records, got {n}.")
+        if not least <= n <= MOST_RECORDS:
+            raise ValueError(f"table must hold {least} to {MOST_RECORDS} records, got {n}.")
         return sums, n
 
     def _numbers(self, columns: Sequence[str]):
@@ -275,4 +275,4 @@ def _only_row(scan) -> list[int]:
         (row,) = native.fetchall()
     else:
         row = scan.lazy().collect().row(0)
-    return [int(value) for value in row]
+    return [int(value or 0) for value in row]  # a sum of no records is NULL on some engines

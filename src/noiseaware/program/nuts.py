@@ -48,7 +48,7 @@ def draws(model: Observation, records: Sequence[float], public: Callable[[Term],
 
     if model.likelihood.distribution.name not in _LOG_DENSITIES:
         raise ValueError(f"a record must not come from a {model.likelihood.distribution.name} distribution.")
-    with jax.enable_x64(True):
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):  # BlackJAX's adaptation mixes bool and int
         prior, data = _prior(model.prior, public), jnp.asarray(records, dtype=float)
 
         def log_density(v: jax.Array) -> jax.Array:
