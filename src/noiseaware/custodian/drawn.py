@@ -116,7 +116,8 @@ def sampled(mechanism: Mechanism, leaf: Leaf, true: int, n: int) -> Fraction:
 
 
 def _steps(value: Fraction) -> int:
-    return max(-_ROOM, min(_ROOM, round(value)))
+    """The nearest whole number, halves up: Python's own rounding takes 0.5 and 1.5 two steps apart."""
+    return max(-_ROOM, min(_ROOM, math.floor(value + Fraction(1, 2))))
 
 
 def _noise(law: AbstractMechanism, steps: int, moved: int) -> int:
