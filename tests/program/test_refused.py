@@ -233,6 +233,24 @@ def function_of_a_raw_value(p, db: Coin):
     return pp.apply(print, db.count())
 
 
+KEPT = []
+
+
+@refused("not proved", "its own p and database")
+@pp.program(epsilon=1)
+def draw_of_an_earlier_run(p, db: Coin):
+    KEPT.append(p.laplace(db.count(), epsilon="1/2"))
+    return p.laplace(db.count(), epsilon="1/2") + KEPT[0]
+
+
+@refused("refuted", "its own p and database")
+@pp.program(epsilon=1)
+def draw_hidden_from_the_account(p, db: Coin):
+    noisy = p.laplace(db.count(), epsilon=100)
+    p.drawn.clear()
+    return noisy
+
+
 @refused("refuted", TOO_DEAR)
 @pp.program(epsilon=1)
 def randomised_response_with_too_little(p, db: Coin):
@@ -249,6 +267,8 @@ def wide_records_with_the_noise_of_narrow_ones(p, db: pp.Reals(bounds=(0, 10), a
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_program_is_refused_for_its_own_reason(name):
     program, verdict, words = REFUSED[name]
+    if name == "draw_of_an_earlier_run":
+        assert pp.check(program).is_certified  # the first time it is its own
     found = pp.check(program)
     failed = [obligation for obligation in found.obligations if not obligation.is_proved]
     assert found.verdict == verdict, found.reason

@@ -23,11 +23,12 @@ except ModuleNotFoundError as missing:
 from noiseaware.privacy import plain
 from noiseaware.program import lemma
 from noiseaware.program.cost import Costs
-from noiseaware.program.database import Database, Mapped, Records
-from noiseaware.program.distribution import Distribution, Observation, Posteriors
+from noiseaware.program.database import Mapped, Records
+from noiseaware.program.distribution import Distribution, Observation
 from noiseaware.program.mechanism import Mechanism
+from noiseaware.program.pattern import Count, all_moments, is_linear, one_count
 from noiseaware.program.program import Program, Trace, inferred, terms, trace
-from noiseaware.program.prover import Count, Prover, one_count
+from noiseaware.program.prover import Prover
 from noiseaware.program.refute import counterexample
 from noiseaware.program.term import (
     Constant,
@@ -85,6 +86,7 @@ class _Proof:
         self.costs = Costs(self.trace.program.records.adjacency)
 
     def run(self) -> None:
+        self._own_alone()
         for observation in self.trace.mechanisms.observations:
             self._model(observation)
         for mechanism in self.trace.mechanisms.drawn:
@@ -102,6 +104,25 @@ class _Proof:
         self.obligations.append(Obligation(line, statement, is_proved=False, advice=advice))
         if suspect is not None:
             self.suspects.append(suspect)
+
+    def _own_alone(self) -> None:
+        """Nothing of another program, and no draw that was hidden from the account, is used."""
+        mechanisms = self.trace.mechanisms
+        known = {id(mechanism) for mechanism in self._used}
+        roots = [*terms(self.trace.result), *(value for mechanism in self._used for value in mechanism.inputs)]
+        models = [*mechanisms.observations, *(found.origin for found in inferred(self.trace.result))]
+        roots += [v for o in models for v in (*o.prior.parameters, *o.likelihood.distribution.parameters)]
+        for node in walk(roots):
+            is_strange = isinstance(node, Draw) and id(node.mechanism) not in known
+            if is_strange or getattr(node, "database", self.trace.database).mechanisms is not mechanisms:
+                said = "a program must use its own p and database, and not another's"
+                self._failed(f"{self.trace.program.file}, {self.trace.program.name}", said)
+                return
+
+    @property
+    def _used(self) -> list[Mechanism]:
+        maps = self.trace.mechanisms.maps
+        return [*self.trace.mechanisms.drawn, *(mechanism for mapped in maps for mechanism in mapped.mechanisms)]
 
     # ---- what must be the same for neighbours ---------------------------------------------------------------------
 
@@ -160,7 +181,7 @@ class _Proof:
         if mechanism.name == "exponential":
             self._score(mechanism)
         self.lemmas.add(_LEMMAS[mechanism.name])
-        if mechanism.name == "laplace" and (database := _all_moments(mechanism.values)) is not None:
+        if mechanism.name == "laplace" and (database := all_moments(mechanism.values)) is not None:
             self._moments(mechanism, database.records)
             return
         for place, value in enumerate(mechanism.values):
@@ -189,11 +210,7 @@ class _Proof:
             self._same("the sensitivity", [mechanism.sensitivity], mechanism.line)
             if not isinstance(mechanism.sensitivity, Constant) and not self.prover.is_positive(mechanism.sensitivity):
                 self._failed(mechanism.line, "the sensitivity must be positive whatever the size")
-        if isinstance(mechanism.candidates, Posteriors):
-            listed = [mechanism.candidates.size, *mechanism.candidates.prior.parameters]
-        else:
-            listed = [p for c in mechanism.candidates for p in (c.parameters if isinstance(c, Distribution) else (c,))]
-        self._same("the set of candidates", listed, mechanism.line)
+        self._same("the set of candidates", mechanism.listed, mechanism.line)
 
     def _records_alone(self, mechanism: Mechanism) -> None:
         """Within map the record alone may be private; outside, no record may be."""
@@ -268,7 +285,7 @@ class _Proof:
         """A score may hold metrics, as sums and multiples only: these obey the triangle inequality."""
         (score,) = mechanism.values
         for distance in (node for node in walk([score]) if isinstance(node, Distance)):
-            if distance.metric == "kl" or not _is_linear(score, distance):
+            if distance.metric == "kl" or not is_linear(score, distance):
                 found = "the Kullback–Leibler divergence" if distance.metric == "kl" else "a function of a distance"
                 said = f"exponential: the score holds {found}, which is no metric and obeys no triangle inequality"
                 self._failed(mechanism.line, said, "score with −pp.hellinger or −pp.l1 themselves", suspect=score)
@@ -308,16 +325,14 @@ class _Proof:
     def _budget(self) -> None:
         program, where = self.trace.program, f"{self.trace.program.file}, the budget"
         self.epsilon = self.costs.total
-        maps = self.trace.mechanisms.maps
-        used = [*self.trace.mechanisms.drawn, *(mechanism for mapped in maps for mechanism in mapped.mechanisms)]
-        if len(used) > 1:
+        if len(self._used) > 1:
             self.lemmas.add(lemma.COMPOSITION)
         if not self.is_bounded:
             return
         if self.epsilon > program.epsilon:
             said = f"the cost, ε = {_rounded(self.epsilon)}, must be within the budget of {plain(program.epsilon)}"
             self._failed(where, said, "add noise, or ask less")
-            self.suspects += [value for mechanism in used for value in mechanism.values if is_private(value)]
+            self.suspects += [value for mechanism in self._used for value in mechanism.values if is_private(value)]
         else:
             self._proved(where, f"the cost, ε = {_rounded(self.epsilon)}, is within {plain(program.epsilon)}")
         if self.delta > program.delta:
@@ -325,32 +340,6 @@ class _Proof:
             self._failed(where, said, "give the program a delta, or use Laplace noise")
         elif self.delta:
             self._proved(where, f"the cost, δ = {plain(self.delta)}, is within {plain(program.delta)}")
-
-
-def _all_moments(values: tuple[Term, ...]) -> Database | None:
-    """The rows of which the values are all the moments, each once."""
-    statistics = [value for value in values if isinstance(value, Statistic) and value.database.mapped is None]
-    databases = {id(statistic.database): statistic.database for statistic in statistics}
-    if len(statistics) < len(values) or len(databases) != 1:
-        return None
-    (database,) = databases.values()
-    places = sorted(statistic.index for statistic in statistics)
-    return database if database.records.columns and places == list(range(database.records.num_statistics)) else None
-
-
-def _is_linear(node: Term, distance: Distance) -> bool:
-    """Whether a term holds a distance as a sum and constant multiple only."""
-    if node is distance or not any(inner is distance for inner in walk([node])):
-        return True
-    if not isinstance(node, Operation):
-        return False
-    holding = [a for a in node.arguments if any(inner is distance for inner in walk([a]))]
-    if node.name in ("+", "-"):
-        return all(_is_linear(a, distance) for a in holding)
-    others = [a for a in node.arguments if not any(a is own for own in holding)]
-    is_scaled = node.name == "*" or (node.name == "/" and holding[0] is node.arguments[0])
-    is_constant = len(holding) == 1 and all(isinstance(a, Constant) for a in others)
-    return is_scaled and is_constant and _is_linear(holding[0], distance)
 
 
 # ---- words ------------------------------------------------------------------------------------------------------
@@ -365,7 +354,7 @@ def _rounded(cost: Fraction) -> str:
 def _what(mechanism: Mechanism) -> str:
     if mechanism.name == "exponential":
         return "the score"
-    if _all_moments(mechanism.values) is not None:
+    if all_moments(mechanism.values) is not None:
         return "all entries together"
     return "the value" if len(mechanism.values) == 1 else "an entry"
 

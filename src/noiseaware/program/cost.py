@@ -3,7 +3,7 @@
 from collections import defaultdict
 from fractions import Fraction
 
-from noiseaware.program.prover import Count
+from noiseaware.program.pattern import Count
 
 
 class Costs:

@@ -37,6 +37,20 @@ class Mechanism:
     posterior: Distribution | None = None
 
     @property
+    def listed(self) -> tuple[Term, ...]:
+        """All that the candidates are made of."""
+        if isinstance(self.candidates, Posteriors):
+            return self.candidates.size, *self.candidates.prior.parameters
+        parts = (c.parameters if isinstance(c, Distribution) else (c,) for c in self.candidates)
+        return tuple(term for part in parts for term in part)
+
+    @property
+    def inputs(self) -> tuple[Term, ...]:
+        """All that it is given."""
+        posterior = () if self.posterior is None else self.posterior.parameters
+        return *self.values, self.epsilon, self.width, *self.listed, *posterior
+
+    @property
     def width(self) -> Term:
         """Δ, what the noise is made for."""
         return term(1) if self.sensitivity is None else self.sensitivity

@@ -7,10 +7,8 @@ from fractions import Fraction
 import z3
 
 from noiseaware.program.pair import Expression, Pairs, fraction, number
-from noiseaware.program.term import Distance, Record, Sample, Size, Statistic, Term, is_private, walk
-
-Count = tuple[int, int]
-"""A count: its database, and its place there."""
+from noiseaware.program.pattern import one_count
+from noiseaware.program.term import Sample, Term, is_private, walk
 
 
 @dataclass
@@ -93,11 +91,3 @@ class Prover:
     @property
     def _milliseconds(self) -> int:
         return max(1, int(1000 * (self.deadline - time.perf_counter())))
-
-
-def one_count(value: Term) -> Count | None:
-    """The one count that a value depends on, if it is one."""
-    leaves = [n for n in walk([value]) if isinstance(n, Statistic | Size | Record | Distance) and is_private(n)]
-    counts = [n for n in leaves if isinstance(n, Statistic) and n.database.records.levels]
-    keys = {(id(node.database), node.index) for node in counts}
-    return keys.pop() if len(counts) == len(leaves) and len(keys) == 1 else None
