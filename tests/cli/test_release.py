@@ -1,6 +1,10 @@
 """`noiseaware release` and `ledger`: nothing is lost, half written or spent on a mistake."""
 
 import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,10 +40,34 @@ def test_ledger_create_and_show(clinic, run):
     run(*PAID, "--epsilon", "0.1", "-o", "wait.json")
     shown = json.loads(run("ledger", "show", "clinic.ledger", "--json").stdout)
     assert (shown["kind"], shown["total"], shown["spent"], shown["remaining"]) == ("epsilon", "2", "0.1", "1.9")
+    assert shown["chain"] == "verified"
     assert shown["entries"][0]["id"] == na.load("wait.json").origin.ledger_entry
     told = run("ledger", "show", "clinic.ledger").stdout
-    assert "1.9 left of ε = 2" in told
+    assert told.startswith("clinic.ledger: 1.9 left of ε = 2\nchain verified, 1 entry\n")
     assert "hours" in told
+    assert run("ledger", "show", "new.ledger").stdout.endswith("\nchain verified, 0 entries\n")
+
+
+def test_an_edited_ledger_is_neither_shown_nor_charged(clinic, run, refused):
+    run(*PAID, "--epsilon", "0.1", "-o", "wait.json")
+    with closing(sqlite3.connect("clinic.ledger")) as database:
+        database.executescript("update entry set cost = '1/100'")
+    wrong = "ledger clinic.ledger must hold what was charged, but entry 1 does not follow from the total"
+    assert wrong in refused("ledger", "show", "clinic.ledger")
+    assert wrong in refused("ledger", "show", "clinic.ledger", "--json")
+    assert wrong in refused(*PAID, "--epsilon", "0.1", "-o", "again.json")
+    assert not (clinic / "again.json").exists()
+
+
+def test_the_ledger_is_shown_in_order_though_the_clock_went_backwards(clinic, run, monkeypatch):
+    times = iter([datetime(2024, 1, 2, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)])
+    monkeypatch.setattr("noiseaware.custodian.ledger.datetime", SimpleNamespace(now=lambda _: next(times)))
+    for name in ("first", "second"):
+        na.Ledger("clinic.ledger").charge(na.privacy.promised(epsilon=1), {"table": name})
+    told = run("ledger", "show", "clinic.ledger").stdout
+    assert told.index("2024-01-02") < told.index("first") < told.index("2024-01-01") < told.index("second")
+    shown = json.loads(run("ledger", "show", "clinic.ledger", "--json").stdout)
+    assert [entry["what"]["table"] for entry in shown["entries"]] == ["first", "second"]
 
 
 def test_release_to_stdout_and_json(clinic, run):

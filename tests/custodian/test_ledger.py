@@ -2,25 +2,37 @@
 
 import multiprocessing
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import FrozenInstanceError
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
 
+from noiseaware.custodian.chain import Link, digest
 from noiseaware.custodian.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Approximate, Pure, ZeroConcentrated
 
+PRICE = Pure(Fraction(1, 7))
 WHAT = {"family": "bernoulli", "columns": "smokes", "table": "clinic.csv", "neighbours": "replace"}
+
+
+def _grow(path, count):
+    """Repeat the last entry, all at once: each charge alone waits for the disk."""
+    with closing(sqlite3.connect(path)) as database:
+        link = Link(*database.execute("select * from entry order by number desc limit 1").fetchone())
+        for i in range(count):
+            fields = link.number + 1, str(i), *link[2:-1]
+            link = Link(*fields, digest(link.hash, *fields))
+            database.execute("insert into entry values (?, ?, ?, ?, ?, ?, ?, ?)", link)
+        database.commit()
 
 
 def test_a_thousand_thousandths_make_exactly_one(tmp_path):
     ledger = Ledger.create(tmp_path / "one.ledger", epsilon=1)
     ledger.charge(Pure(Fraction(1, 1000)), WHAT)
-    with closing(sqlite3.connect(ledger.path)) as database:  # 990 at once: each charge alone waits for the disk
-        copy = "insert into entry (id, time, cost, kind, promised, what) select ?, time, cost, kind, promised, what"
-        database.executemany(f"{copy} from entry where number = 1", [(str(i),) for i in range(989)])
-        database.commit()
+    _grow(ledger.path, 989)
     for _ in range(10):
         ledger.charge(Pure(Fraction(1, 1000)), WHAT)
     assert ledger.spent == 1
@@ -148,7 +160,7 @@ def test_a_locked_ledger_is_a_sentence(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("begin exclusive")
-    with pytest.raises(ValueError, match="not locked"):
+    with pytest.raises(ValueError, match=r"must not be locked; ask again when whoever holds it is done\.$"):
         ledger.charge(Pure(Fraction(1, 2)), WHAT)
     other.execute("rollback")
     other.close()
@@ -184,3 +196,46 @@ def test_what_has_a_delta_is_charged_where_there_is_one(tmp_path):
         with pytest.raises(ValueError, match=r"must be|exactly one of"):
             Ledger.create(tmp_path / "bad", **bad)
     assert not (tmp_path / "bad").exists()
+
+
+def test_a_clock_that_goes_backwards_does_not_matter(tmp_path, monkeypatch):
+    class Clock:
+        time = datetime(2024, 3, 31, tzinfo=UTC)
+
+        @classmethod
+        def now(cls, _):
+            cls.time -= timedelta(days=100)
+            return cls.time
+
+    monkeypatch.setattr("noiseaware.custodian.ledger.datetime", Clock)
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon="3/7")
+    made = [ledger.charge(PRICE, WHAT) for _ in range(3)]
+    assert [entry.time[:10] for entry in made] == ["2023-12-22", "2023-09-13", "2023-06-05"]
+    assert Ledger(ledger.path).entries() == made
+    with pytest.raises(LedgerRefusal):
+        ledger.charge(PRICE, WHAT)
+
+
+@pytest.mark.parametrize("cost", [Fraction(-1), float("nan"), 0.5, float("inf")])
+def test_a_cost_that_would_give_back_or_cannot_be_added_is_refused(tmp_path, cost):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
+    for act in (ledger.afford, lambda guarantee: ledger.charge(guarantee, WHAT)):
+        with pytest.raises(ValueError, match="guarantee must be of fractions that are not negative, got Pure"):
+            act(Pure(cost))
+    assert ledger.verify() == 0
+
+
+def test_what_costs_nothing_is_an_entry_too(tmp_path):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
+    entry = ledger.charge(Pure(Fraction(0)), WHAT)
+    assert (ledger.entries(), ledger.spent) == ([entry], 0)
+
+
+def test_ten_thousand_entries_are_verified_in_less_than_a_second(tmp_path):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=10)
+    ledger.charge(Pure(Fraction(1, 1000)), WHAT)
+    _grow(ledger.path, 9999)
+    start = time.process_time()
+    assert ledger.verify() == 10_000
+    assert time.process_time() - start < 1  # about 0.1 was measured
+    assert ledger.remaining == 0

@@ -1,7 +1,6 @@
 """`certificate.run`: what a checked program gives for a table, what it is charged, and the law of what it draws.
 
-Noise drawn for privacy cannot be seeded, so a test of its law raises a false alarm now and then: each is set to one in
-a million.
+Noise drawn for privacy cannot be seeded: each test of its law raises a false alarm once in a million times.
 """
 
 import copy
@@ -272,8 +271,7 @@ def test_results_keep_their_form_and_a_draw_is_one_draw():
     release, [more, double] = result["all"]
     y = release.steps[0]
     assert (more, double) == (y + 1, 2 * y)
-    assert (result["posterior"].a, result["posterior"].b) == (y, 3)
-    assert (result["told"], result["plain"]) == ("told", None)
+    assert (result["posterior"].a, result["posterior"].b, result["told"], result["plain"]) == (y, 3, "told", None)
     assert seen == [release, y, result["posterior"], [2, "a"]]
 
 

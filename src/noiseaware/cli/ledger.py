@@ -7,7 +7,7 @@ import typer
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from noiseaware.custodian.ledger import Ledger
+    from noiseaware.custodian.ledger import Entry, Ledger
 
 ledger = typer.Typer(
     help="Keep the account of what was spent on a table.", rich_markup_mode="rich", no_args_is_help=False
@@ -35,7 +35,7 @@ def create(
 
 @ledger.command()
 def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For machines.")] = False) -> None:
-    """Show what was spent, on what, and what is left.
+    """Show what was spent, on what, and what is left, if nobody has edited the ledger.
 
     [bold]Example[/bold]
 
@@ -48,7 +48,9 @@ def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For mac
         typer.echo(_json(account))
         return
     typer.echo(f"{path}: {balance(account)}")
-    _print_entries(account)
+    entries = account.entries()  # whatever reads a ledger verifies it
+    typer.echo(f"chain verified, {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
+    _print_entries(entries)
 
 
 def balance(account: "Ledger") -> str:
@@ -66,16 +68,21 @@ def _json(account: "Ledger") -> str:
     from noiseaware.privacy import ZeroConcentrated, plain
 
     kind = "rho" if isinstance(account.total, ZeroConcentrated) else "epsilon"
-    entries = [
-        {"id": e.id, "time": e.time, "cost": plain(e.cost), **_delta(e.delta), "what": dict(e.what)}
-        for e in account.entries()
-    ]
-    told = {"kind": kind, "total": plain(account.spent + account.remaining), "spent": plain(account.spent)}
-    told |= {"remaining": plain(account.remaining)}
+    entries = account.entries()  # verified, and read once: others may be charging
+    told = {"kind": kind, **_balance(getattr(account.total, kind), [e.cost for e in entries]), "chain": "verified"}
     if (delta := getattr(account.total, "delta", None)) is not None:
-        spent = account.spent_delta
-        told |= {"delta": {"total": plain(delta), "spent": plain(spent), "remaining": plain(delta - spent)}}
-    return json.dumps(told | {"entries": entries}, indent=2, ensure_ascii=False)
+        told |= {"delta": _balance(delta, [e.delta for e in entries])}
+    listed = [
+        {"id": e.id, "time": e.time, "cost": plain(e.cost), **_delta(e.delta), "what": dict(e.what)} for e in entries
+    ]
+    return json.dumps(told | {"entries": listed}, indent=2, ensure_ascii=False)
+
+
+def _balance(total: "Fraction", costs: "list[Fraction]") -> dict[str, str]:
+    from noiseaware.privacy import plain
+
+    spent = sum(costs, start=0 * total)
+    return {"total": plain(total), "spent": plain(spent), "remaining": plain(total - spent)}
 
 
 def _delta(delta: "Fraction") -> dict[str, str]:
@@ -84,7 +91,7 @@ def _delta(delta: "Fraction") -> dict[str, str]:
     return {"delta": plain(delta)} if delta else {}
 
 
-def _print_entries(account: "Ledger") -> None:
+def _print_entries(entries: "list[Entry]") -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -92,7 +99,6 @@ def _print_entries(account: "Ledger") -> None:
     from noiseaware.privacy import plain
     from noiseaware.words import shown
 
-    entries = account.entries()
     if not entries:
         return
     table = Table("time", "cost", "what", "entry", box=None, pad_edge=False, padding=(0, 2, 0, 0))
