@@ -24,7 +24,7 @@ from noiseaware.custodian.table import Table
 
 FOLDER = Path(__file__).parents[2] / "examples" / "programs"
 CONFIDENCE = 0.999
-FEW, MANY = 150, 6000
+FEW, MANY = 120, 4000
 
 ONE, TWO, FIVE = ([False], [True]), ([False, True], [True, True]), ([False] * 5, [False] * 4 + [True])
 LOW, HIGH = [pd.DataFrame({"age": [age], "pressure": [pressure]}) for age, pressure in ((40, 120), (80, 200))]
@@ -132,7 +132,7 @@ def test_every_example_is_audited():
 @pytest.mark.parametrize(("name", "pair"), CASES, ids=[f"{name}-{len(pair[1])}" for name, pair in CASES])
 def test_no_more_is_lost_than_certified(name, pair, num_runs):
     certified = certificate(name)
-    assert audited(certified, pair, max(num_runs // SLOW.get(name, 1), 100)) <= certified.epsilon
+    assert audited(certified, pair, max(num_runs // SLOW.get(name, 1), 60)) <= certified.epsilon
 
 
 def test_rounding_of_scores_loses_nothing():
@@ -143,7 +143,7 @@ def test_rounding_of_scores_loses_nothing():
 
     certified = pp.check(pp.program(epsilon=3)(halves))
     assert certified.is_certified
-    assert audited(certified, ONE, 2000) <= certified.epsilon
+    assert audited(certified, ONE, 1600) <= certified.epsilon
 
 
 def test_understated_noise_is_found():
@@ -152,12 +152,9 @@ def test_understated_noise_is_found():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "claim"), [("coin_exponential", 1), ("coin_laplace", 0.5), ("coin_unknown_size", 0.5)]
-)
-def test_understated_noise_is_found_in_others(name, claim):
-    pair = NEIGHBOURS[name][0]
-    assert claim < audited(certificate(name), pair, 12_000) <= certificate(name).epsilon
+@pytest.mark.parametrize("name", ["coin_exponential", "coin_laplace", "coin_unknown_size"])
+def test_understated_noise_is_found_in_others(name):
+    assert 1 / 2 < audited(certificate(name), NEIGHBOURS[name][0], 8000) <= certificate(name).epsilon
 
 
 def test_what_is_shown_is_right_where_the_loss_is_known(seed):

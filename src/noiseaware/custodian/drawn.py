@@ -1,7 +1,7 @@
 """What the mechanisms of a program draw: discrete noise that costs no more than the certificate says.
 
 *Laplace.* A value lies on a lattice offset + unit·ℤ with public offset and unit (counts, fixed-point sums and what is
-linear in them), or is rounded to one of 2^−24 noise scales. Neighbours that move it by k move it by m lattice steps,
+linear in them), or is rounded to 2^−24 noise scales or finer. Neighbours that move it by k move it by m lattice steps,
 m = ⌊k/unit⌋, or ⌈k/unit⌉ where it was rounded, as rounding is monotone and commutes with whole steps. Discrete Laplace
 noise of b steps costs m/b, and b is the least float for which that is at most the certified ε·k/Δ.
 
@@ -10,7 +10,8 @@ t = εσ²/m − m/2 steps, and P(noise ≥ ⌈t⌉) ≤ Φ̄((⌈t⌉ − 1)/σ
 computed, and refused where it is above δ.
 
 *Exponential.* Scores are rounded to steps of 2^−30; neighbours move them by ⌈k·2^30⌉ steps, and by two more where they
-hold a Hellinger distance, whose float errs by less than a step. OpenDP chooses by integers (exponential.py).
+hold a Hellinger distance, whose float errs by less than a step where neighbours can be that far apart. OpenDP chooses
+by integers (exponential.py).
 
 *Sample.* A choice among the points of a public grid, by whole log-likelihoods of each record.
 
@@ -34,8 +35,11 @@ from noiseaware.program.term import Distance, walk
 
 _ROOM = 2**61
 """Where values and scores stop, in steps."""
+_WIDEST = 50
+"""Noise of more than 2^50 steps is drawn on a coarser grid, so that 64 bits hold it."""
 _FINE = 24
-"""A value on no lattice is rounded to 2^−24 noise scales, and is moved to the edge beyond 2^37 of them."""
+"""A value on no lattice is rounded to 2^−24 noise scales, and is moved to the edge beyond 2^37 of them; finer where
+neighbours move it by little, since whole steps would cost more than that."""
 _SCORE_STEPS = 2**30
 _LIKELIHOOD_STEPS = 2**20
 _GRID = 1000
@@ -64,8 +68,8 @@ def noised(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, 
     k, is_laplace = width if move is None else move, mechanism.name == "laplace"
     scale = width / epsilon * (1 if is_laplace else Fraction(_deviation(mechanism.delta)))
     unit = lattice.unit(term, leaf, step)
-    if unit is None:
-        offset, unit, is_lattice = Fraction(0), Fraction(2) ** (math.floor(math.log2(scale)) - _FINE), False
+    if unit is None or scale > unit * 2**_WIDEST:
+        offset, unit, is_lattice = Fraction(0), _fine_unit(scale, k), False
         moved = max(1, math.ceil(k / unit))
         spread = scale / unit if k == 0 else max(scale / unit, scale * moved / k)
     else:
@@ -113,6 +117,12 @@ def sampled(mechanism: Mechanism, leaf: Leaf, true: int, n: int) -> Fraction:
     price = Pure(sample_cost(low, high))
     scale = exponential.calibrated(price, moved)  # the steps, and the little more that their rounding needs
     return grid[exponential.select(whole, scale=scale, sensitivity=moved, guarantee=price)]
+
+
+def _fine_unit(scale: Fraction, k: Fraction) -> Fraction:
+    """A power of two: 2^−24 noise scales, or a millionth of k, but never so fine that the noise would not fit."""
+    finer = math.ceil(math.log2(scale / k)) + 20 if k else 0
+    return Fraction(2) ** (math.floor(math.log2(scale)) - min(max(_FINE, finer), _WIDEST))
 
 
 def _steps(value: Fraction) -> int:

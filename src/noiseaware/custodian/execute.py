@@ -174,8 +174,10 @@ class _Run:
     def settled(self, result: Any) -> Any:
         """A result with its values: releases, numbers, distributions, draws, and what functions make of these."""
         if isinstance(result, list | tuple):
-            release = self._release(result)
-            return type(result)(map(self.settled, result)) if release is None else release
+            is_several = self.certificate.program.records.kind in ("categories", "rows")
+            release = self._release(result) if is_several else None
+            parts = [self.settled(part) for part in result] if release is None else []
+            return release or (type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts))
         if isinstance(result, dict):
             return {key: self.settled(part) for key, part in result.items()}
         if isinstance(result, Distribution):
@@ -285,4 +287,8 @@ def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
         "normal": lambda mean, variance: rng.normal(mean, math.sqrt(variance)),
         "poisson": rng.poisson,
     }
-    return Fraction(float(draws[name](*map(float, parameters))))
+    try:
+        return Fraction(float(draws[name](*map(float, parameters))))
+    except ValueError:
+        told = ", ".join(f"{float(x):g}" for x in parameters)
+        raise ValueError(f"ran must be given a distribution that exists; noise made it {name}({told}).") from None

@@ -241,7 +241,10 @@ def _textual(series: Any) -> Any:
     """A pandas column that DuckDB can take: objects and categories as text."""
     if str(series.dtype) not in ("object", "category"):
         return series
-    return series.astype("str").where(series.notna(), None)
+    try:
+        return series.astype("str").where(series.notna(), None)
+    except UnicodeEncodeError:  # half of a pair of surrogates, which is no text
+        return series.map(lambda x: str(x).encode(errors="replace").decode()).astype("str").where(series.notna(), None)
 
 
 def _type(relation: duckdb.DuckDBPyRelation, column: str):

@@ -50,7 +50,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
+    "/": lambda a, b: a / b if b else Fraction(0),  # only a draw can be 0 here, and nothing must fail after the charge
     "<": lambda a, b: Fraction(a < b),
     "<=": lambda a, b: Fraction(a <= b),
     "==": lambda a, b: Fraction(a == b),
