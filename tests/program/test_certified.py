@@ -82,7 +82,6 @@ def test_a_dirichlet_of_any_size_moves_two_entries(faces, drawn):
 
     found = pp.check(die)
     assert (found.verdict, found.epsilon) == ("certified", 2)
-    assert found.seconds < 1
 
 
 @pytest.mark.parametrize(("prior", "bound"), [((1, 1), 0.46325), (("1/2", "1/2"), 0.603), (("1/10", "1/10"), 0.869)])
