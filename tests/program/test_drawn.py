@@ -72,6 +72,11 @@ def test_results_keep_their_form():
     assert [type(part) for part in single.run([True])] == [na.Release]
 
 
+def test_noise_too_wide_for_its_lattice_makes_no_release():
+    wide = certified(COIN, lambda p, db: p.laplace(db.count(), epsilon="1e-17"))
+    assert isinstance(wide.run([True]), int | float)
+
+
 def test_nothing_fails_for_a_draw_of_0_and_an_impossible_distribution_is_a_sentence():
     inverse = certified(COIN, lambda p, db: 1 / p.laplace(db.count(), epsilon=100))
     impossible = certified(COIN, lambda p, db: pp.ran(pp.beta(p.laplace(db.count(), epsilon=100) - 9, 1)))

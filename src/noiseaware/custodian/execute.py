@@ -210,7 +210,9 @@ class _Run:
         if not is_whole or len(result) < len(own) or None in places or places != wanted or family is None:
             return None
         found = self.draws(mechanism)
-        laws = [noisy.law for noisy in found if isinstance(noisy, Noisy)]
+        laws = [noisy.law for noisy in found if isinstance(noisy, Noisy) and noisy.is_lattice]
+        if len(laws) < len(found):
+            return None  # too wide for the steps of the statistic
         spreads = [float(law.spread) for law in laws]  # type: ignore[arg-type]
         values = [sign * noisy.steps for (_, sign), noisy in zip(own, found, strict=True)]  # type: ignore[union-attr,misc]
         if records.kind == "booleans" and places == [0]:
