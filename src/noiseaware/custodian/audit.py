@@ -22,6 +22,7 @@ from noiseaware.custodian import release as releasing
 from noiseaware.custodian.noise import draw
 from noiseaware.custodian.table import Table
 from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import DiscreteLaplace
 from noiseaware.privacy import Approximate, Number, Promise, ZeroConcentrated, kept_by, promised
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _furthest(family: AbstractFamily, grid: Any) -> tuple[tuple, tuple]:
     rows = list(itertools.islice(itertools.product(*_ends(family)), 729))
     totals = [np.array(_totals(family, row, grid.exponent), dtype=float) for row in rows]
     scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
-    power = 1 if "Laplace" in type(grid.mechanism).__name__ else 2
+    power = 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
     pairs = itertools.combinations(range(len(rows)), 2)
     first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
     return rows[first], rows[second]
@@ -180,7 +181,7 @@ def _losses(grid: Any, guarantee: Any, own: Sequence[int], both: Sequence[Sequen
     )
     y = np.array(noisy, dtype=float).reshape(count, width)
     first, second = ((y - np.array(totals, dtype=float)) / spread for totals in both)
-    if "Laplace" in type(grid.mechanism).__name__:
+    if isinstance(grid.mechanism, DiscreteLaplace):
         return (np.abs(second) - np.abs(first)).sum(1)
     return 0.5 * (second**2 - first**2).sum(1)
 

@@ -70,16 +70,21 @@ def _table(table: Any, records: Records) -> Table:
 def _family(records: Records, exponent: int) -> AbstractFamily:
     """A family whose statistics are those of the program."""
     column = records.column or _COLUMN
-    if records.kind == "booleans":
-        return Bernoulli(column)
-    if records.kind == "categories":
-        return Categorical(column, levels=list(records.levels))
-    if records.kind == "rows":
-        return _line(records)
+    if (told := _told(records, column)) is not None:
+        return told
     assert records.bounds is not None  # without bounds nothing is certified
     low, high, step = *records.bounds, Fraction(2) ** -exponent
     inner = float(math.ceil(low / step) * step), float(math.floor(high / step) * step)  # so that floor stays within
     return Poisson(column, bounds=inner) if records.kind == "counts" else Normal(column, bounds=inner, variance=1.0)
+
+
+def _told(records: Records, column: str | None) -> AbstractFamily | None:
+    """The family that records of levels, and rows, are by themselves; of numbers the model says it."""
+    if records.kind == "booleans":
+        return Bernoulli(column)
+    if records.kind == "categories":
+        return Categorical(column, levels=list(records.levels))
+    return _line(records) if records.kind == "rows" else None
 
 
 def _line(records: Records) -> AbstractFamily:
@@ -231,12 +236,8 @@ class _Run:
     def _family(self) -> AbstractFamily | None:
         """The family that the program's model of the table is."""
         records = self.certificate.program.records
-        if records.kind == "booleans":
-            return Bernoulli(records.column)
-        if records.kind == "categories":
-            return Categorical(records.column, levels=list(records.levels))
-        if records.kind == "rows":
-            return _line(records)
+        if (told := _told(records, records.column)) is not None:
+            return told
         bounds = tuple(float(bound) for bound in records.bounds or ())
         for observation in self.certificate.trace.mechanisms.observations:
             likelihood = observation.likelihood.distribution

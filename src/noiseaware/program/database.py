@@ -9,7 +9,7 @@ to a mechanism. Each of these numbers is a statistic; a neighbour moves it by wh
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -224,7 +224,7 @@ class Mapped:
     record: Record
     mechanisms: "tuple[Mechanism, ...]"
     result: Draw
-    line: str = field(default="")
+    line: str
 
 
 def _told(mechanism: "Mechanism", records: Records) -> Records:

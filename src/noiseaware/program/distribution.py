@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from noiseaware.program.database import Database
 from noiseaware.program.escape import Escape, Guarded, here
-from noiseaware.program.term import Distance, Record, Sample, Size, Term, Variable, constant, term, walk
+from noiseaware.program.term import Distance, Record, Sample, Term, Variable, constant, term, walk
 
 FIELDS = {
     "bernoulli": ("theta",),
@@ -217,9 +217,6 @@ class Posteriors:
     database: Database
     prior: Distribution
 
-    @property
-    def size(self) -> Term:
-        return Size(self.database) if self.database.records.size is None else term(self.database.records.size)
 
 
 def posteriors(database: Database, prior: Distribution) -> Posteriors:

@@ -12,7 +12,7 @@ from typing import Any
 
 from noiseaware.program.distribution import Distribution, Posteriors
 from noiseaware.program.mechanism import Mechanism
-from noiseaware.program.term import Constant, Distance, Operation, Term
+from noiseaware.program.term import PLAIN, Constant, Distance, Operation, Term
 
 Leaf = Callable[[Term], Fraction]
 _LARGEST = 700  # e^700 is still a float
@@ -47,16 +47,8 @@ def _log(x: Fraction) -> Fraction:
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
+    **PLAIN,
     "/": lambda a, b: a / b if b else Fraction(0),  # only a draw can be 0 here, and nothing must fail after the charge
-    "<": lambda a, b: Fraction(a < b),
-    "<=": lambda a, b: Fraction(a <= b),
-    "==": lambda a, b: Fraction(a == b),
-    "abs": abs,
-    "min": min,
-    "max": max,
     "exp": lambda x: Fraction(math.exp(max(min(x, _LARGEST), -_LARGEST))),
     "log": _log,
 }

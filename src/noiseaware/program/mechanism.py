@@ -40,7 +40,7 @@ class Mechanism:
     def listed(self) -> tuple[Term, ...]:
         """All that the candidates are made of."""
         if isinstance(self.candidates, Posteriors):
-            return self.candidates.size, *self.candidates.prior.parameters
+            return self.candidates.database.size, *self.candidates.prior.parameters
         parts = (c.parameters if isinstance(c, Distribution) else (c,) for c in self.candidates)
         return tuple(term for part in parts for term in part)
 

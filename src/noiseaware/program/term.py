@@ -5,7 +5,7 @@ a term is *private* if a statistic or a record reaches it other than through a d
 same draw used twice is one draw.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -168,7 +168,7 @@ def term(value: Any) -> Term:
         raise Escape(f"a value in a program must be a number, got {type(value).__name__}.", here()) from None
 
 
-_PLAIN = {
+PLAIN: dict[str, Callable[..., Any]] = {
     "+": lambda a, b: a + b,
     "-": lambda a, b: a - b,
     "*": lambda a, b: a * b,
@@ -187,8 +187,8 @@ def operation(name: str, *arguments: Any) -> Term:
     terms = tuple(_place(argument, levels) for argument in arguments)
     values = [t.value for t in terms if isinstance(t, Constant)]
     if len(values) == len(terms):
-        if name in _PLAIN:
-            return Constant(_PLAIN[name](*values))
+        if name in PLAIN:
+            return Constant(PLAIN[name](*values))
         if name == "/" and values[1]:
             return Constant(values[0] / values[1])
     if name == "/" and constant(terms[1]) == 0:
