@@ -56,13 +56,11 @@ def _audited(planned: Item, releases: int) -> "Audit":
 
 
 def _document(planned: Item, audited: "Audit") -> dict[str, Any]:
-    from noiseaware.privacy import ZeroConcentrated
-
     return {
         "release": Path(planned.output).name,
         "family": planned.family.name,
         "promise": str(audited.promise),
-        "letter": "ρ" if isinstance(audited.promise, ZeroConcentrated) else "ε",
+        "letter": audited.letter,
         "claim": audited.claim,
         "at_least": max(audited.lower, 0.0),
         "is_within": audited.is_within,

@@ -45,6 +45,11 @@ class Audit:
     tables: tuple[tuple, tuple]
 
     @property
+    def letter(self) -> str:
+        """What is claimed and bounded: ε or ρ."""
+        return "ρ" if isinstance(self.promise, ZeroConcentrated) else "ε"
+
+    @property
     def claim(self) -> float:
         """ε or ρ, as promised."""
         return float(self.promise.rho if isinstance(self.promise, ZeroConcentrated) else self.promise.epsilon)
@@ -73,8 +78,7 @@ class Audit:
         axes.set(xlabel="P(event) for the one table", ylabel="P(event) for its neighbour", xlim=(0, 1), ylim=(0, 1.01))
         axes.set_aspect("equal")
         axes.legend(frameon=False, loc="lower right", fontsize="small")
-        letter = "ρ" if isinstance(self.promise, ZeroConcentrated) else "ε"
-        axes.set_title(f"{letter} at least {max(self.lower, 0):.3g}, claimed {self.claim:.3g}", loc="left")
+        axes.set_title(f"{self.letter} at least {max(self.lower, 0):.3g}, claimed {self.claim:.3g}", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 
