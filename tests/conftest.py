@@ -20,6 +20,8 @@ install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pe
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
+pytest_plugins = ["tests.engines"]
+
 hypothesis.settings.register_profile("noiseaware", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("noiseaware")
 
