@@ -3,12 +3,15 @@
 Each is started once a process and stopped with it; where it is not installed, a test that asks for it is skipped.
 """
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,32 +20,69 @@ import pytest
 _SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: float(path.parts[-3]))
 
 
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """The URL of an empty PostgreSQL server."""
-    pytest.importorskip("ibis", reason="PostgreSQL tests need noiseaware[postgres]")
+class Server:
+    """A PostgreSQL server in a folder of its own."""
+
+    def __init__(self, programs: Path, folder: str, port: int) -> None:
+        self.programs, self.data, self.port = programs, Path(folder, "data"), port
+        self.owner = "postgres" if os.geteuid() == 0 else None  # PostgreSQL does not run as root
+        if self.owner is not None:
+            os.chown(folder, pwd.getpwnam(self.owner).pw_uid, -1)
+        self._run("initdb", "--auth=trust", "--username=tester", "--encoding=UTF8", "--no-sync")
+
+    def url(self, database: str = "postgres", user: str = "tester") -> str:
+        return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        place = ["-D", str(self.data), "-p", str(self.port), "-k", str(self.data.parent)]
+        with open(self.data.parent / "log", "ab") as log:
+            command = [str(self.programs / "postgres"), *place, "-c", "listen_addresses=127.0.0.1"]
+            self.process = subprocess.Popen(command, user=self.owner, cwd=self.data.parent, stdout=log, stderr=log)
+        ready = [str(self.programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port), "-d", "postgres"]
+        for _ in range(600):
+            if self.process.poll() is None and subprocess.run(ready).returncode == 0:
+                return
+            time.sleep(0.05)
+        raise RuntimeError((self.data.parent / "log").read_text()[-2000:])
+
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """SIGINT: close what is open; SIGQUIT: at once; SIGKILL: as power would."""
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
+        self.process.send_signal(how)
+        for child in map(int, listed.stdout.split()) if how == signal.SIGKILL else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, how)
+        self.process.wait(60)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self.programs / program), "-D", str(self.data), *arguments]
+        subprocess.run(command, check=True, user=self.owner, cwd=self.data.parent, stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def server() -> Iterator[Server]:
+    """A PostgreSQL server that runs, with an empty database."""
     found = shutil.which("initdb") or (str(_SERVERS[-1]) if _SERVERS else None)
     if found is None:
         pytest.skip("PostgreSQL tests need a PostgreSQL server (package postgresql)")
-    programs = Path(found).resolve().parent
-    owner = "postgres" if os.geteuid() == 0 else None  # PostgreSQL does not run as root
-    with tempfile.TemporaryDirectory(prefix="noiseaware-postgres-") as folder, socket.create_server(("", 0)) as free:
-        port = free.getsockname()[1]
-        if owner is not None:
-            os.chown(folder, pwd.getpwnam(owner).pw_uid, -1)
-        free.close()
-
-        def run(program: str, *arguments: str) -> None:
-            command = [str(programs / program), "-D", f"{folder}/data", *arguments]
-            subprocess.run(command, check=True, user=owner, cwd=folder, stdout=subprocess.DEVNULL)
-
-        run("initdb", "--auth=trust", "--username=tester", "--encoding=UTF8", "--no-sync")
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        run("pg_ctl", "start", "-w", "-o", options, "-l", f"{folder}/log")
+    with tempfile.TemporaryDirectory(prefix="noiseaware-postgres-") as folder:
+        with socket.create_server(("", 0)) as free:
+            port = free.getsockname()[1]
+        made = Server(Path(found).resolve().parent, folder, port)
+        made.start()
         try:
-            yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+            yield made
         finally:
-            run("pg_ctl", "stop", "-m", "immediate")
+            made.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of an empty PostgreSQL server."""
+    for package in ("ibis", "psycopg"):
+        pytest.importorskip(package, reason="PostgreSQL tests need noiseaware[postgres]")
+    with server() as started:
+        yield started.url()
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,13 @@ def test_every_block_has_a_known_language(page: Path):
     assert {info for info, _ in _blocks(page) if not info.startswith(("{figure}", "{literalinclude}"))} <= known
 
 
+def test_every_test_that_the_threat_model_names_is_there():
+    named = re.findall(r"`(test_\w+)`", (ROOT / "docs" / "threat_model.md").read_text(encoding="utf-8"))
+    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(named) > 30
+    assert [name for name in named if f"def {name}(" not in tests] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_links_and_pictures_are_there(page: Path):
     text = page.read_text(encoding="utf-8")

@@ -97,7 +97,7 @@ def test_float64_inside_and_the_users_setting_untouched():
     ("release", "prior", "options", "sentence"),
     [
         (COUNT, UNIFORM, {"method": "magic"}, "method must be one of auto, exact, hmc, gibbs, gibbs_ss_update,"),
-        (COUNT, UNIFORM, {"method": "mcmc_ind"}, "must be one of exact, hmc, gibbs, naive for this bernoulli family"),
+        (COUNT, UNIFORM, {"method": "mcmc_ind"}, "one of exact, hmc, gibbs, augmentation, naive for this bernoulli"),
         (COUNT, na.prior.Gamma(1, 1), {}, "prior must be a Beta for the bernoulli family, got Gamma"),
         (COUNT, "beta(1, 1)", {}, "prior must be a Beta for the bernoulli family, got str"),
         (CELLS, na.prior.Dirichlet([1, 1]), {}, "prior must have 3 concentrations, one a level, got 2"),
@@ -126,7 +126,7 @@ def test_float64_inside_and_the_users_setting_untouched():
         (LINE, ABOUT_LINE, {"method": "exact"}, "method must be one of hmc, gibbs_ss_update"),
         (JOINT, na.prior.NormalInverseGamma([0, 0], 1, 3, 3), {}, "prior must be a NormalInverseWishart"),
         (JOINT, na.prior.NormalInverseWishart([0, 0, 0], 1, 1, 5), {}, "must have a mean of 2 entries, one a column"),
-        (JOINT, ABOUT_JOINT, {"method": "gibbs"}, "one of hmc, naive for this multivariate_normal family"),
+        (JOINT, ABOUT_JOINT, {"method": "gibbs"}, "one of hmc, augmentation, naive for this multivariate_normal"),
         (COUNT, UNIFORM, {"num_draws": 0}, "num_draws must be a whole number from 1 to 10000000, got 0"),
         (COUNT, UNIFORM, {"num_draws": 10**12}, "num_draws must be a whole number"),
         (COUNT, UNIFORM, {"num_draws": 2.5}, "num_draws must be a whole number"),

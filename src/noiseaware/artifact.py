@@ -6,63 +6,55 @@ form is checked strictly on the way in, since a release file is untrusted.
 """
 
 import importlib.resources
-import inspect
 import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from fractions import Fraction
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
+from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 
-import noiseaware.family as families
-import noiseaware.mechanism as mechanisms
+from noiseaware.document import (
+    FAMILIES,
+    LAWS,
+    FamilyPart,
+    GuaranteePart,
+    NoisePart,
+    Origin,
+    OriginPart,
+    StatisticPart,
+    Strict,
+)
 from noiseaware.family import AbstractFamily
 from noiseaware.file import write_whole
-from noiseaware.mechanism import AbstractMechanism
-from noiseaware.privacy import Approximate, Neighbours, Promise, Pure, ZeroConcentrated, exact, plain
+from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.privacy import Neighbours, Promise
 
-SCHEMA_VERSION = 1
-
-_NAMES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
-_NAMES += ("linear_regression", "multivariate_normal")
-_FAMILIES = {name: getattr(families, name.title().replace("_", "")) for name in _NAMES}
-_MECHANISMS = {
-    "laplace": mechanisms.Laplace,
-    "discrete_laplace": mechanisms.DiscreteLaplace,
-    "gaussian": mechanisms.Gaussian,
-    "discrete_gaussian": mechanisms.DiscreteGaussian,
-    "identity": mechanisms.Identity,
-}
-# Fields of families that go by another name in a release.
-_FIELDS = {"names": "columns", "intervals": "bounds"}
-_LAWS = {cls: law for law, cls in _MECHANISMS.items()}
+SCHEMA_VERSION = 2
+"""The newest: 2 has a noisy n, or names a group or a unit; all else is still written as 1."""
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where a release comes from: tool, time, the ledger's entry that paid for it, and how its bounds were chosen.
+class NoisyCount:
+    """A number of records that nobody outside knows: what was released of it, and the law of its noise."""
 
-    Private bounds were chosen near quantiles, for a share of the guarantee; one quantile: the upper bound alone was.
-    """
+    value: int
+    mechanism: AbstractMechanism
 
-    tool: str | None = None
-    version: str | None = None
-    created: str | None = None
-    ledger_entry: str | None = None
-    bounds: Literal["public", "private"] = "public"
-    bounds_share: Fraction | None = None
-    bounds_quantiles: tuple[Fraction, ...] = ()
+    @property
+    def likely(self) -> int:
+        """The number of records to reckon with where only one will do."""
+        return max(1, self.value)
 
 
 class Release:
     """Noisy statistics of a table, with all that is needed to reason from them.
 
     `values` counts grid steps: the statistic is values · grid, and the mechanism's scale counts grid steps too.
+    With `n_mechanism`, n is private: a noisy whole number, which may be negative.
     """
 
     def __init__(
@@ -72,6 +64,7 @@ class Release:
         values,
         n: int,
         mechanism: AbstractMechanism,
+        n_mechanism: AbstractMechanism | None = None,
         grid: float = 1.0,
         neighbours: Neighbours = "replace",
         guarantee: Promise | None = None,
@@ -79,8 +72,9 @@ class Release:
     ) -> None:
         self.family = family
         self.steps = _checked_values(values, family, mechanism)
-        self.n = _checked_count(n)
         self.mechanism = _checked_mechanism(mechanism, family)
+        self.n_mechanism = _checked_n_mechanism(n_mechanism, mechanism)
+        self.n = _checked_count(n, is_noisy=n_mechanism is not None)
         self.grid = grid
         self.neighbours: Neighbours = neighbours
         self.guarantee = guarantee
@@ -90,6 +84,16 @@ class Release:
     def values(self) -> np.ndarray:
         """The noisy statistics in the units of the data."""
         return np.array([float(v) * self.grid for v in self.steps])
+
+    @property
+    def count(self) -> int | NoisyCount:
+        """n, with its noise where it has some."""
+        return self.n if self.n_mechanism is None else NoisyCount(self.n, self.n_mechanism)
+
+    @property
+    def likely_n(self) -> int:
+        """The number of records to reckon with where only one will do."""
+        return self.n if self.n_mechanism is None else max(1, self.n)
 
     @property
     def noise_scale(self) -> float | np.ndarray:
@@ -104,10 +108,11 @@ class Release:
         return hash(self.to_json())
 
     def __repr__(self) -> str:
-        law = _LAWS[type(self.mechanism)].replace("_", " ")
+        law = LAWS[type(self.mechanism)].replace("_", " ")
         promise = self.guarantee or "no stated guarantee"
         scale = " or ".join(f"{value:.6g}" for value in np.unique(self.noise_scale))
-        return f"Release({self.family.name}, n={self.n}, {law} noise of scale {scale}, {promise})"
+        n = self.n if self.n_mechanism is None else f"{self.n} (noisy)"
+        return f"Release({self.family.name}, n={n}, {law} noise of scale {scale}, {promise})"
 
     def to_json(self) -> str:
         """The release as JSON text."""
@@ -133,7 +138,7 @@ def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = 
 def from_json(text: str, *, source: str = "release", families: Iterable[type[AbstractFamily]] = ()) -> Release:
     """The release that a JSON text holds; refused in one sentence if anything in it is off."""
     _refuse_newer(text, source)
-    known = {cls.name: cls for cls in families} | _FAMILIES
+    known = {cls.name: cls for cls in families} | FAMILIES
     try:
         return _Document.model_validate_json(text).release(known)
     except ValidationError as error:
@@ -150,153 +155,38 @@ def json_schema() -> dict:
 # ---- the JSON form, published as release.schema.json ---------------------------------------------------------
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
-
-
-_Pair = tuple[FiniteFloat, FiniteFloat]
-
-
-class _Family(_Strict):
-    """A family by name, with the fields that it has; the rest stay null."""
-
-    name: str = Field(description="One of: " + ", ".join(sorted(_FAMILIES)))
-    column: str | None = None
-    columns: list[str] | None = None
-    x: list[str] | None = None
-    y: str | None = None
-    bounds: _Pair | list[_Pair] | None = Field(
-        default=None, description="Of the column; of several, a pair for each of them in order"
-    )
-    outside: Literal["clamp", "drop"] | None = None
-    trials: int | None = None
-    levels: list[str] | list[int] | None = None
-    variance: FiniteFloat | None = None
-    shape: FiniteFloat | None = None
-
-    @classmethod
-    def of(cls, family: AbstractFamily) -> "_Family":
-        named = {_FIELDS.get(field.name, field.name): getattr(family, field.name) for field in fields(family)}
-        for several in ("levels", "columns", "x"):
-            if several in named:
-                named[several] = list(named[several])
-        if named.get("bounds") is not None and "intervals" in vars(family):
-            named["bounds"] = list(named["bounds"])
-        return cls(name=family.name, **named)
-
-    def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
-        if self.name not in families:
-            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {self.name!r}.")
-        cls = families[self.name]
-        given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
-        known = set(inspect.signature(cls).parameters)
-        if surplus := sorted(set(given) - known):
-            raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
-        missing = sorted({"trials", "levels", "shape", "columns", "x", "y"} & known - set(given))
-        if missing:
-            raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
-        return cls(**given)
-
-
-class _Statistic(_Strict):
-    name: str
-    value: int | FiniteFloat = Field(description="The noisy statistic in grid steps")
-
-
-class _Noise(_Strict):
-    law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
-    scale: FiniteFloat | list[FiniteFloat] | None = Field(
-        default=None,
-        description="Scale (Laplace) or standard deviation (Gaussian) in grid steps: of all statistics, or of each",
-    )
-
-    def mechanism(self) -> AbstractMechanism:
-        if self.law == "identity":
-            return mechanisms.Identity()
-        if self.scale is None:
-            raise ValueError(f"noise.scale must be given for {self.law} noise, got null.")
-        return _MECHANISMS[self.law](self.scale)
-
-
-class _Guarantee(_Strict):
-    kind: Literal["pure", "zcdp", "approximate"]
-    cost: str = Field(description="ε or ρ as an exact decimal or fraction")
-    delta: str | None = Field(default=None, description="δ of an approximate guarantee, likewise")
-
-    def guarantee(self) -> Promise:
-        cost = exact("guarantee.cost", self.cost)
-        if (self.delta is None) == (self.kind == "approximate"):
-            rule = "given for an approximate guarantee" if self.delta is None else f"null for a {self.kind} guarantee"
-            raise ValueError(f"guarantee.delta must be {rule}, got {self.delta or 'null'}.")
-        if self.delta is not None:
-            return Approximate(cost, _proper("guarantee.delta", self.delta))
-        return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
-
-
-class _Origin(_Strict):
-    tool: str | None = None
-    version: str | None = None
-    created: str | None = None
-    ledger_entry: str | None = None
-    bounds: Literal["public", "private"]
-    bounds_share: str | None = Field(
-        default=None, description="Part of the guarantee's cost that the choice of private bounds took"
-    )
-    bounds_quantiles: list[str] | None = Field(
-        default=None, description="Quantiles near which private bounds were chosen; one: that of the upper bound alone"
-    )
-
-    @classmethod
-    def of(cls, origin: Origin) -> "_Origin":
-        share, quantiles = origin.bounds_share, [plain(q) for q in origin.bounds_quantiles]
-        named = vars(origin) | {
-            "bounds_share": None if share is None else plain(share),
-            "bounds_quantiles": quantiles or None,
-        }
-        return cls(**named)  # type: ignore[arg-type]
-
-    def origin(self) -> Origin:
-        if self.bounds == "public" and (self.bounds_share or self.bounds_quantiles):
-            raise ValueError("origin.bounds must be private where it has a share or quantiles, got public.")
-        share = None if self.bounds_share is None else _proper("origin.bounds_share", self.bounds_share)
-        quantiles = tuple(_proper("origin.bounds_quantiles", q) for q in self.bounds_quantiles or ())
-        if len(quantiles) > 2 or sorted(quantiles) != list(quantiles):
-            raise ValueError(f"origin.bounds_quantiles must be one or two in order, got {self.bounds_quantiles}.")
-        named = self.model_dump() | {"bounds_share": share, "bounds_quantiles": quantiles}
-        return Origin(**named)
-
-
-class _Document(_Strict):
+class _Document(Strict):
     """A noiseaware release: noisy statistics of one table."""
 
     model_config = ConfigDict(title="noiseaware release")
 
-    schema_version: Literal[1]
-    family: _Family
-    statistics: list[_Statistic]
+    schema_version: Literal[1, 2]
+    family: FamilyPart
+    statistics: list[StatisticPart]
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
-    noise: _Noise
-    n: int = Field(ge=1, description="Number of records, public")
+    noise: NoisePart
+    n: int = Field(description="Number of records: public and at least 1, or noisy where n_noise is given")
+    n_noise: NoisePart | None = Field(default=None, description="The noise of a private n; from schema version 2 on")
     neighbours: Literal["replace", "add_remove"]
-    guarantee: _Guarantee | None = None
-    origin: _Origin
+    guarantee: GuaranteePart | None = None
+    origin: OriginPart
 
     @classmethod
     def of(cls, release: Release) -> "_Document":
         names = release.family.statistics
-        spread = np.asarray(release.mechanism.spread)
-        scale = spread.tolist() if spread.any() else None
         promise = release.guarantee
+        private = release.n_mechanism
         return cls(
-            schema_version=SCHEMA_VERSION,
-            family=_Family.of(release.family),
-            statistics=[_Statistic(name=k, value=v) for k, v in zip(names, release.steps, strict=True)],
+            schema_version=1 if private is None else 2,
+            family=FamilyPart.of(release.family),
+            statistics=[StatisticPart(name=k, value=v) for k, v in zip(names, release.steps, strict=True)],
             grid=release.grid,
-            noise=_Noise(law=_LAWS[type(release.mechanism)], scale=scale),  # type: ignore[arg-type]
+            noise=NoisePart.of(release.mechanism),
             n=release.n,
+            n_noise=None if private is None else NoisePart.of(private),
             neighbours=release.neighbours,
-            guarantee=None if promise is None else _guarantee_document(promise),
-            origin=_Origin.of(release.origin),
+            guarantee=None if promise is None else GuaranteePart.of(promise),
+            origin=OriginPart.of(release.origin),
         )
 
     def release(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> Release:
@@ -304,32 +194,19 @@ class _Document(_Strict):
         names = tuple(s.name for s in self.statistics)
         if names != family.statistics:
             raise ValueError(f"statistics must be named {list(family.statistics)}, got {list(names)}.")
+        if self.n_noise is not None and self.schema_version < 2:
+            raise ValueError(f"schema_version must be 2 where n_noise is given, got {self.schema_version}.")
         return Release(
             family=family,
             values=[s.value for s in self.statistics],
             n=self.n,
+            n_mechanism=None if self.n_noise is None else self.n_noise.mechanism(),
             mechanism=self.noise.mechanism(),
             grid=self.grid,
             neighbours=self.neighbours,
             guarantee=None if self.guarantee is None else self.guarantee.guarantee(),
             origin=self.origin.origin(),
         )
-
-
-def _proper(name: str, text: str) -> Fraction:
-    """A fraction between 0 and 1."""
-    fraction = exact(name, text)
-    if fraction >= 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {text}.")
-    return fraction
-
-
-def _guarantee_document(promise: Promise) -> _Guarantee:
-    if isinstance(promise, Approximate):
-        return _Guarantee(kind="approximate", cost=plain(promise.epsilon), delta=plain(promise.delta))
-    if isinstance(promise, Pure):
-        return _Guarantee(kind="pure", cost=plain(promise.epsilon))
-    return _Guarantee(kind="zcdp", cost=plain(promise.rho))
 
 
 def _refuse_newer(text: str, source: str) -> None:
@@ -369,7 +246,20 @@ def _checked_mechanism(mechanism: AbstractMechanism, family: AbstractFamily) -> 
     return mechanism
 
 
-def _checked_count(n: object) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise ValueError(f"n must be a whole number of at least 1, got {n}.")
-    return int(n)
+def _checked_n_mechanism(
+    n_mechanism: AbstractMechanism | None, mechanism: AbstractMechanism
+) -> AbstractMechanism | None:
+    if n_mechanism is None:
+        return None
+    if isinstance(mechanism, Identity) or isinstance(n_mechanism, Identity):
+        raise ValueError("n_mechanism must be left out where there is no noise: then n is known.")
+    if np.ndim(n_mechanism.spread):
+        raise ValueError(f"n_mechanism must have one scale, got {np.size(n_mechanism.spread)}.")
+    return n_mechanism
+
+
+def _checked_count(n: object, *, is_noisy: bool) -> int:
+    is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+    if not is_whole or (n < 1 and not is_noisy):  # type: ignore[operator]
+        raise ValueError(f"n must be a whole number{'' if is_noisy else ' of at least 1'}, got {n}.")
+    return int(n)  # type: ignore[arg-type]

@@ -65,9 +65,9 @@ def _places(posterior: "Posterior", family: LinearRegression) -> tuple[np.ndarra
     """Of each covariate: where it is held, the ends of its axis, and where most records are, by the noisy moments."""
     release, p = posterior.release, len(family.x)
     with jax.enable_x64(True):
-        mean, scatter = family.split(family.project(jnp.asarray(release.values), release.n), release.n)
+        mean, scatter = family.split(family.project(jnp.asarray(release.values), release.likely_n), release.likely_n)
     mean = (family.centre + family.half * np.asarray(mean))[:p]
-    sd = (family.half * np.sqrt(np.diag(np.asarray(scatter)) / release.n))[:p]
+    sd = (family.half * np.sqrt(np.diag(np.asarray(scatter)) / release.likely_n))[:p]
     usual = np.stack([mean - 2 * sd, mean + 2 * sd], axis=-1)
     if family.intervals is None:
         return mean, np.stack([mean - 3 * sd, mean + 3 * sd], axis=-1), usual

@@ -18,12 +18,26 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware import ecdf
+from noiseaware.artifact import NoisyCount
+from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
-from noiseaware.privacy import Number
+from noiseaware.privacy import Neighbours, Number
 from noiseaware.sampler import exact
-from noiseaware.trial import Evaluated, Trials, checked, chunks, draws, evaluated, fixed, named, noise, simulate
+from noiseaware.trial import (
+    Evaluated,
+    Trials,
+    checked,
+    chunks,
+    count,
+    draws,
+    evaluated,
+    fixed,
+    named,
+    noise,
+    simulate,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -95,6 +109,7 @@ def calibrate(
     rho: Number | None = None,
     delta: Number | None = None,
     mechanism: AbstractMechanism | None = None,
+    neighbours: Neighbours = "replace",
     method: str = "auto",
     theta: object = None,
     num_trials: int = 1000,
@@ -104,15 +119,17 @@ def calibrate(
 
     `method` is one of `infer`, or one that sees what no analyst has: nonprivate (the true statistic), ops
     (one-posterior sampling, for successes) or cheating (the naive one, given the unaltered records' noisy sum).
-    With `theta`, all tables come from that parameter, and only the coverage of the result is meaningful.
+    With `theta`, all tables come from that parameter, and only the coverage of the result is meaningful. With
+    neighbours="add_remove", n is the noisy number of records that was released.
     """
     prior = checked(family, prior, n=n, num_trials=num_trials)
-    drawn_by = evaluated(method, family)
-    mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism)
+    drawn_by = evaluated(method, family, has_private_n=neighbours == "add_remove")
+    mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism, neighbours=neighbours)
+    known = count(n, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours)
     with jax.enable_x64(True):
         held = None if theta is None else fixed(family, prior, theta)
         size, keys = chunks(num_trials, seed, "calibrating")
-        parts = [_ranks(key, family, prior, mechanism, n, drawn_by, held, size) for key in keys]
+        parts = [_ranks(key, family, prior, mechanism, known, drawn_by, held, size) for key in keys]
     ranks = {name: np.concatenate([part[name] for part in parts])[:num_trials] for name in parts[0]}
     return Calibration(ranks, None if held is None else np.asarray(held))
 
@@ -122,7 +139,7 @@ def _ranks(
     family: AbstractFamily,
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
-    n: int,
+    n: int | NoisyCount,
     method: Evaluated,
     theta: Float[Array, "..."] | None,
     size: int,
@@ -147,14 +164,14 @@ def _data_dependent(
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
     trials: Trials,
-    n: int,
+    n: int | NoisyCount,
     theta: Float[Array, "b m ..."],
 ) -> dict[str, np.ndarray]:
     """Functions of θ and y; E t(θ) is that of unaltered records, since any function will do."""
     found = {}
     if exact.serves(family) and not isinstance(mechanism, Identity):
         found["log_likelihood"] = exact.log_likelihood(family, prior, mechanism, trials.y, n, theta)
-    found["residual"] = _residual(family, trials.y, float(n), theta)
+    found["residual"] = _residual(family, trials.y, float(naive.known(n)), theta)
     return {name: np.asarray(values) for name, values in found.items()}
 
 

@@ -24,7 +24,7 @@ from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
-from noiseaware.sampler import exact, gibbs, gibbs_regression, hmc, individual
+from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.words import prior_words
 
@@ -50,6 +50,8 @@ class Method:
     serves: Callable[[AbstractFamily], bool] = lambda family: True
     is_chain: bool = False
     """Whether draws depend on those before them, and may not have forgotten where they started."""
+    takes_noisy_n: bool = False
+    """Whether a private number of records may be unknown to it."""
 
 
 def _of_2019(variant: gibbs_regression.Variant) -> tuple:
@@ -57,14 +59,17 @@ def _of_2019(variant: gibbs_regression.Variant) -> tuple:
 
 
 METHODS = {
-    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves),
-    "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True),
+    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True),
+    "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True, takes_noisy_n=True),
     "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
     "gibbs_ss_update": Method(*_of_2019(gibbs_regression.UPDATE), is_chain=True),
     "gibbs_ss_prior": Method(*_of_2019(gibbs_regression.PRIOR), is_chain=True),
     "gibbs_ss_noisy": Method(*_of_2019(gibbs_regression.NOISY), is_chain=True),
+    "augmentation": Method(
+        augmentation.draws, augmentation.batch, augmentation.explanation, augmentation.serves, is_chain=True
+    ),
     "mcmc_ind": Method(individual.draws, individual.batch, individual.explanation, individual.serves, is_chain=True),
-    "naive": Method(naive.draws, naive.batch, naive.explanation),
+    "naive": Method(naive.draws, naive.batch, naive.explanation, takes_noisy_n=True),
 }
 
 
@@ -77,12 +82,13 @@ def infer(
     seed: int | None = None,
 ) -> "Posterior":
     """Draws from p(θ | release)."""
-    name = checked_method(method, release.family)
+    name = checked_method(method, release.family, has_private_n=release.n_mechanism is not None)
     prior = checked_prior(release.family, prior)
     _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
     seed = secrets.randbits(32) if seed is None else seed
     _check_whole("seed", seed, 0, 2**63 - 1)
     with jax.enable_x64(True):
+        name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
         drawn = METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
         draws = release.family.named(np.asarray(drawn, dtype=np.float64))
     for parameter, values in draws.items():
@@ -90,10 +96,28 @@ def infer(
             lost = int((~np.isfinite(values)).sum())
             raise RuntimeError(f"method {name!r} gave {lost} draws of {parameter} that are not finite numbers.")
     why = METHODS[name].explanation(release, prior)
+    if choice is not None and name == "hmc":
+        why = " ".join(filter(None, (why, choice)))
     if METHODS[name].is_chain and (doubt := _doubt(draws)) is not None:
         warnings.warn(doubt, RuntimeWarning, stacklevel=2)
         why = " ".join(filter(None, (why, doubt)))
-    return Posterior(draws, release, prior, name, why, int(seed))
+    return Posterior(draws, release, prior, name, why, int(seed), choice)
+
+
+def _chosen(name: str, release: Release, prior: AbstractPrior) -> tuple[str, str | None]:
+    """What auto takes in the end: not HMC where what it neglects shows, and a sentence on that."""
+    n = release.n
+    if name != "hmc" or release.n_mechanism is not None or n > augmentation.MOST_RECORDS:
+        return name, None
+    if not augmentation.simulates(release.family, prior):
+        return name, None
+    noise = exact.noise_of(release)
+    reason = limit.doubt(release.family, prior, noise, jax.numpy.asarray(release.values), n).reason
+    if reason is None:
+        return name, None
+    if n <= augmentation.QUICK_RECORDS:
+        return "augmentation", reason
+    return name, f"{reason} Take method='augmentation', which is slower and neglects nothing."
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +132,8 @@ class Posterior:
     explanation: str | None
     """Why the draws are approximate; None when they are exact."""
     seed: int
+    choice: str | None = None
+    """Why auto took another method than its first for the family, or would have if there were fewer records."""
 
     @property
     def is_exact(self) -> bool:
@@ -241,6 +267,7 @@ class Posterior:
             "method": self.method,
             "is_exact": int(self.is_exact),
             "explanation": self.explanation or "",
+            "choice": self.choice or "",
             "prior": prior_words(self.prior),
             "seed": self.seed,
             "release": self.release.to_json(),
@@ -310,15 +337,18 @@ def _doubt(draws: dict[str, np.ndarray]) -> str | None:
     return None
 
 
-def checked_method(method: str, family: AbstractFamily) -> str:
+def checked_method(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> str:
     """The name of a method; auto is the exact one where there is one for the family, else HMC, else Gibbs."""
-    fit = [name for name, known in METHODS.items() if known.serves(family)]
-    if method == "auto":
-        return fit[0]
-    if method not in METHODS:
+    if method != "auto" and method not in METHODS:
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")
+    fit = [name for name, known in METHODS.items() if known.serves(family)]
+    able = [name for name in fit if METHODS[name].takes_noisy_n or not has_private_n]
+    if method == "auto":
+        return able[0]
     if method not in fit:
         raise ValueError(f"method must be one of {', '.join(fit)} for this {family.name} family, got {method!r}.")
+    if method not in able:
+        raise ValueError(f"method must be one of {', '.join(able)} where n is private, got {method!r}.")
     return method
 
 

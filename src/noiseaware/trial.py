@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from noiseaware.artifact import NoisyCount
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.posterior import METHODS, checked_method, checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
-from noiseaware.privacy import Number, Pure, kept_by, promised
+from noiseaware.privacy import N_SHARE, Neighbours, Number, Pure, check_neighbours, kept_by, part_of, promised
 
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
 _RECORDS = 2**22  # simulated at a time: 32 MB for each number that a record takes
@@ -55,13 +56,15 @@ EVALUATED = {
 }
 
 
-def evaluated(method: str, family: AbstractFamily) -> Evaluated:
+def evaluated(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> Evaluated:
     """A method of `infer` or of EVALUATED by its name."""
-    if method in EVALUATED:
+    if method in EVALUATED and not has_private_n:
         return EVALUATED[method]
     if method != "auto" and method not in METHODS:
-        raise ValueError(f"method must be one of auto, {', '.join([*METHODS, *EVALUATED])}, got {method!r}.")
-    return Evaluated(METHODS[checked_method(method, family)].batch, lambda trials: trials.y)
+        known = [*METHODS, *([] if has_private_n else EVALUATED)]
+        raise ValueError(f"method must be one of auto, {', '.join(known)}, got {method!r}.")
+    name = checked_method(method, family, has_private_n=has_private_n)
+    return Evaluated(METHODS[name].batch, lambda trials: trials.y)
 
 
 def draws(
@@ -71,7 +74,7 @@ def draws(
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
     trials: Trials,
-    n: int,
+    n: int | NoisyCount,
     *,
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
@@ -88,29 +91,52 @@ def simulate(
     family: AbstractFamily,
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
-    n: int,
+    n: int | NoisyCount,
     size: int,
     *,
     theta: Float[Array, "..."] | None = None,
 ) -> Trials:
-    """A table of n records and its release for each of `size` parameters from the prior, or all from one `theta`."""
-    return _simulate(jax.random.split(key, size), family, prior, mechanism, theta, n=n)
+    """A table of n records and its release for each of `size` parameters from the prior, or all from one `theta`.
+
+    Given a noisy n, each table has as many records as the law of its noise would have it.
+    """
+    if not isinstance(n, NoisyCount):
+        return _simulate(jax.random.split(key, size), family, prior, mechanism, theta, None, n=n)
+    key, key_n = jax.random.split(key)
+    numbers = _numbers(key_n, n, size)
+    most = 2 ** math.ceil(math.log2(max(numbers.max(), 1)))  # so that few sizes are compiled
+    return _simulate(jax.random.split(key, size), family, prior, mechanism, theta, jnp.asarray(numbers), n=most)
+
+
+def _numbers(key: Key[Array, ""], n: NoisyCount, size: int) -> np.ndarray:
+    """True numbers of records given the noisy one, all numbers from 0 on being as likely before."""
+    found = np.zeros(0)
+    while found.size < size:
+        key, key_noise = jax.random.split(key)
+        drawn = n.value - np.round(np.asarray(n.mechanism.sample(key_noise, (4 * size,))))
+        found = np.append(found, drawn[drawn >= 0])
+    return found[:size]
 
 
 @functools.partial(jax.jit, static_argnames=("n",))
-def _simulate(keys, family, prior, mechanism, fixed, *, n: int) -> Trials:
-    def one(key: Key[Array, ""]) -> Trials:
+def _simulate(keys, family, prior, mechanism, fixed, numbers, *, n: int) -> Trials:
+    def one(at: tuple[Key[Array, ""], Float[Array, ""] | None]) -> Trials:
+        key, number = at
         key_theta, key_records, key_noise = jax.random.split(key, 3)
         theta = prior.sample(key_theta) if fixed is None else fixed
         x = family.sample(key_records, theta, n)
-        s, altered_s = (
-            jnp.stack([column.sum(dtype=theta.dtype) for column in columns])
-            for columns in (family.statistic(x), family.alter(x))
-        )
+
+        def total(column: Array) -> Float[Array, ""]:
+            there = column if number is None else jnp.where(jnp.arange(n) < number, column, jnp.zeros_like(column))
+            return there.sum(dtype=theta.dtype)
+
+        s, altered_s = (jnp.stack([total(c) for c in columns]) for columns in (family.statistic(x), family.alter(x)))
         return Trials(theta, s, altered_s, altered_s + mechanism.sample(key_noise, s.shape))
 
     at_once = max(1, _RECORDS // n)
-    return jax.vmap(one)(keys) if at_once >= len(keys) else jax.lax.map(one, keys, batch_size=at_once)
+    if at_once >= len(keys):
+        return jax.vmap(one)((keys, numbers))
+    return jax.lax.map(one, (keys, numbers), batch_size=at_once)
 
 
 def named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
@@ -131,20 +157,37 @@ def noise(
     rho: Number | None,
     mechanism: AbstractMechanism | None,
     delta: Number | None = None,
+    neighbours: Neighbours = "replace",
 ) -> AbstractMechanism:
     """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
+    check_neighbours(neighbours)
     if mechanism is not None:
         if epsilon is not None or rho is not None:
             raise ValueError("give one of epsilon, rho and mechanism.")
+        if neighbours == "add_remove":
+            raise ValueError("mechanism must be left out where n is private, for its noise has a mechanism too.")
         return mechanism
     promise = kept_by(promised(epsilon=epsilon, rho=rho, delta=delta))
+    promise = promise if neighbours == "replace" else part_of(promise, 1 - N_SHARE)
     if isinstance(promise, Pure):
-        scale = float(family.sensitivity() / promise.epsilon)
+        scale = float(family.sensitivity(neighbours) / promise.epsilon)
         return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
-    stddev = math.sqrt(family.sensitivity_squared() / (2 * promise.rho))
+    stddev = math.sqrt(family.sensitivity_squared(neighbours) / (2 * promise.rho))
     if isinstance(family, AbstractQuadraticFamily):
         return Gaussian(stddev / np.array(family.weights))
     return DiscreteGaussian(stddev) if family.is_integer else Gaussian(stddev)
+
+
+def count(
+    n: int, *, epsilon: Number | None, rho: Number | None, delta: Number | None, neighbours: Neighbours
+) -> int | NoisyCount:
+    """n as the analyst knows it: noisy where one may be added or removed."""
+    if neighbours == "replace":
+        return n
+    promise = part_of(kept_by(promised(epsilon=epsilon, rho=rho, delta=delta)), N_SHARE)
+    if isinstance(promise, Pure):
+        return NoisyCount(n, DiscreteLaplace(float(1 / promise.epsilon)))
+    return NoisyCount(n, DiscreteGaussian(math.sqrt(1 / (2 * promise.rho))))
 
 
 def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> AbstractPrior:

@@ -198,7 +198,24 @@ def guarantee(release: Release) -> str:
             kind = f"{promise}, zero-concentrated differential privacy"
         case Approximate() as promise:
             kind = f"{promise}, approximate differential privacy"
-    return f"{kind}, when {_NEIGHBOURS[release.neighbours]}"
+    who = _NEIGHBOURS[release.neighbours]
+    if release.origin.unit is not None:
+        who = f"one {shown(release.origin.unit)} is added or removed, with all its records"
+    return f"{kind}, when {who}"
+
+
+def records(release: Release) -> str:
+    """How many records there are, as far as is known."""
+    if release.n_mechanism is None:
+        return f"{release.n:,}"
+    law, scale = _LAWS[type(release.n_mechanism)]
+    return f"{release.n:,}, itself noisy ({law}, {scale} {number(float(release.n_mechanism.spread))})"  # type: ignore[arg-type]
+
+
+def _person(release: Release) -> str | None:
+    """Whose records are summed, and how many of each."""
+    unit, most = release.origin.unit, release.origin.max_records
+    return None if unit is None else f"one for each {shown(unit)}, of whose records at most {most:,} are summed"
 
 
 def outside(release: Release) -> str:
@@ -241,7 +258,9 @@ def facts(release: Release) -> list[tuple[str, str]]:
     is_bounded = getattr(release.family, "bounds", None) or getattr(release.family, "intervals", None)
     known = [
         ("Columns" if len(release.family.columns) > 1 else "Column", column or None),
-        ("Records", f"{release.n:,}, {_RECORDS[release.family.name]}"),
+        ("Group", ", ".join(f"{shown(c)} = {shown(str(level))}" for c, level in origin.group) or None),
+        ("Records", f"{records(release)}, {_RECORDS[release.family.name]}"),
+        ("Persons", _person(release)),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
         ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
         ("Released", released(release, _MOST_LISTED) + _units(release)),
@@ -268,7 +287,9 @@ def brief(release: Release) -> str:
     """A release in one line."""
     column = f" of {shown(', '.join(release.family.columns))}" if release.family.columns else ""
     promise = f", {release.guarantee}" if release.guarantee else ""
-    head = f"{release.family.name.replace('_', ' ')} release{column}: n = {release.n:,}"
+    head = f"{release.family.name.replace('_', ' ')} release{column}: n = {records(release)}"
+    if release.origin.group:
+        head += f", {', '.join(f'{shown(c)} = {shown(str(level))}' for c, level in release.origin.group)}"
     if release.origin.bounds == "private" and (bounds := getattr(release.family, "bounds", None)):
         head += f", bounds {number(bounds[0])} to {number(bounds[1])} chosen privately"
     return f"{head}, {released(release, _MOST_RELEASED)}, noise {noise(release)}{promise}"
@@ -302,18 +323,20 @@ def naive_headline(posterior: "Posterior") -> str:
     index = max(range(len(own)), key=lambda i: own[i].mean) if is_levels else 0
     who = parameter(posterior.release, own[index].name)
     sentence = f"Someone who took the noisy value for the true one would put {who} {between(naive[index])}"
-    ratio = own[index].width / naive[index].width
+    ratio, n = own[index].width / naive[index].width, posterior.release.likely_n
     if ratio > 1.15:
         return f"{sentence}: an interval {ratio:.2g} times narrower than the release supports."
     if ratio < 1 / 1.15:
         return f"{sentence}: an interval {1 / ratio:.2g} times wider than the release supports."
-    return f"{sentence}: about as wide, since the noise is small against what {posterior.release.n:,} records can tell."
+    return f"{sentence}: about as wide, since the noise is small against what {n:,} records can tell."
 
 
 def impossible(release: Release) -> str | None:
     """A sentence on a released value that no table could have, if there is one."""
     if hasattr(release.family, "degrees"):
         return _impossible_moments(release)
+    if release.n_mechanism is not None:
+        return None  # of some number of records, it may be one that a table has
     possible = getattr(release.family, "possible", None)
     low, high = (0.0, float(release.n)) if possible is None else (float(b) for b in possible(release.n))
     for name, value in zip(release.family.statistics, release.values, strict=True):
@@ -324,16 +347,17 @@ def impossible(release: Release) -> str | None:
 
 def _impossible_moments(release: Release) -> str | None:
     """The same for Σu and Σuuᵀ: squares are positive, and no combination of columns has a negative variance."""
-    d = release.family.degrees.count(1)  # type: ignore[attr-defined]
-    mean, moments = release.values[:d] / release.n, np.zeros((d, d))
+    d, n = release.family.degrees.count(1), release.likely_n  # type: ignore[attr-defined]
+    mean, moments = release.values[:d] / n, np.zeros((d, d))
     rows, columns = np.triu_indices(d)
     moments[rows, columns] = moments[columns, rows] = release.values[d:]
     names = release.family.statistics[d:]
     for name, value, i, j in zip(names, release.values[d:], rows, columns, strict=True):
         if i == j and value < 0:
             return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
-    least = np.linalg.eigvalsh(moments - release.n * np.outer(mean, mean))[0]
-    if least < -1e-9 * max(release.n, float(np.abs(moments).max())):  # what rounding alone can make of 0
+    least = np.linalg.eigvalsh(moments - n * np.outer(mean, mean))[0]
+    rounding = 1e-9 * max(n, float(np.abs(moments).max()))  # what it alone can make of 0
+    if release.n_mechanism is None and least < -rounding:
         return "The released sums are ones that no table has, since a variance would be negative: that is the noise."
     return None
 

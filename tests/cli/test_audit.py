@@ -62,3 +62,18 @@ def test_private_bounds_and_missing_plans_are_a_sentence(run, refused, tmp_path)
     assert done.exit_code == 2
     assert "must be public to be audited" in done.stderr
     assert "plan must exist" in refused("audit", "missing.toml")
+
+
+def test_a_picture_is_not_overwritten_unless_asked(run, refused, plan, tmp_path):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    (pictures / "ill.png").write_bytes(b"mine")
+    words = ("audit", plan, "--releases", 1000, "--plot", "pictures")
+    assert "output pictures/ill.png exists already; give another name or --force" in refused(*words)
+    assert [path.read_bytes() for path in pictures.iterdir()] == [b"mine"]
+    assert run(*words, "--force").exit_code == 0
+    assert (pictures / "ill.png").read_bytes() != b"mine"
+    assert "plot must be a folder, got the file plan.toml" in refused(*words[:-1], "plan.toml")
+    (tmp_path / "plan.toml").write_text(PLAN.replace('"ill.json"', '"other/wait.json"'))
+    assert "output must have another name for each release" in refused(*words[:-1], "new")
+    assert not (tmp_path / "new").exists()

@@ -57,7 +57,7 @@ def test_plan_with_private_bounds(clinic, run):
         ('"ward.json"', '"hours.json"', "output must be another file", 2),
         ('"ward.json"', '"ill.json"', "exists already", 2),
         ('levels = ["a", "b", "c"]', "", "release 2: levels must be given", 2),
-        ('ledger = "clinic.ledger"', "", "ledger must be a path, or false", 2),
+        ('ledger = "clinic.ledger"', "", "ledger must be a path or a URL, or false", 2),
         ('table = "clinic.csv"', "table = 3", "table must be the path", 2),
         ("[[release]]", "[[release", "must be readable TOML", 2),
         ("bounds = [0, 48]", "bounds = [48, 0]", "low < high", 2),

@@ -8,7 +8,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.custodian import audit as auditing
-from noiseaware.custodian import release as releasing
+from noiseaware.custodian import terms as agreeing
 from noiseaware.custodian.noise import calibrated
 from noiseaware.privacy import Approximate, Pure, ZeroConcentrated
 
@@ -37,10 +37,27 @@ def test_no_release_can_be_told_apart_better_than_promised(name, promise):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("promise", PROMISES, ids=str)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_hundred_thousand_releases_agree_with_the_claim(name, promise):
-    assert na.audit(FAMILIES[name], **promise, num_releases=100_000).is_within
+def test_a_hundred_thousand_releases_agree_with_the_claim(name, promise, neighbours):
+    assert na.audit(FAMILIES[name], **promise, neighbours=neighbours, num_releases=100_000).is_within
+
+
+@pytest.mark.parametrize("name", ["bernoulli", "exponential", "regression"])
+def test_where_records_are_added_the_empty_table_is_told_from_one_of_one_record(name):
+    """And n tells them apart too: for counts of one the whole claim is nearly reached."""
+    found = na.audit(FAMILIES[name], epsilon=1, neighbours="add_remove", num_releases=20_000)
+    assert found.tables[0] == ()
+    assert found.is_within
+    assert found.lower > 0.6 or name == "regression"
+
+
+def test_a_private_n_without_its_share_of_the_price_is_found_out(monkeypatch):
+    """The statistics spend the whole of ε, and n a quarter beside it."""
+    honest = agreeing.part_of
+    monkeypatch.setattr(agreeing, "part_of", lambda promise, part: promise if part > 0.5 else honest(promise, part))
+    assert not na.audit(FAMILIES["bernoulli"], epsilon=2, neighbours="add_remove", num_releases=40_000).is_within
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3])
@@ -55,14 +72,14 @@ def test_for_one_sum_under_laplace_noise_the_bound_is_near_the_claim(epsilon):
 @pytest.mark.parametrize("name", ["exponential", "categorical", "regression"])
 def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
     """A quarter of it, or half of 2, and the noise that would be enough for that."""
-    honest = releasing.finest_grid
+    honest = agreeing.finest_grid
 
-    def understated(family, guarantee, neighbours):
-        grid = honest(family, guarantee, neighbours)
+    def understated(family, guarantee, neighbours, max_records):
+        grid = honest(family, guarantee, neighbours, max_records)
         part = max(1, grid.sensitivity // 4)
         return replace(grid, sensitivity=part, mechanism=calibrated(guarantee, part, part**2))
 
-    monkeypatch.setattr(releasing, "finest_grid", understated)
+    monkeypatch.setattr(agreeing, "finest_grid", understated)
     assert not na.audit(FAMILIES[name], epsilon=1, num_releases=20_000).is_within
 
 
@@ -103,7 +120,7 @@ def test_a_bad_setting_is_a_sentence(wrong, sentence):
 
 def test_the_noise_is_that_of_a_release():
     """The same grid and the same scale, for a promise of ε."""
-    grid = releasing.finest_grid(FAMILIES["poisson"], Pure(1), "replace")  # type: ignore[arg-type]
+    grid = agreeing.finest_grid(FAMILIES["poisson"], Pure(1), "replace")  # type: ignore[arg-type]
     assert grid.mechanism == calibrated(Pure(1), 12, 144)  # type: ignore[arg-type]
 
 

@@ -17,7 +17,7 @@ from scipy import stats
 import noiseaware as na
 from noiseaware.custodian.bounds import QUANTILES, SHARE, planned, within
 from noiseaware.custodian.exponential import calibrated, select
-from noiseaware.custodian.release import finest_grid
+from noiseaware.custodian.grid import finest_grid
 from noiseaware.privacy import Pure, ZeroConcentrated
 
 FALSE_ALARM = 1e-6
@@ -123,6 +123,25 @@ def test_replacing_a_record_moves_no_score_by_more_than_the_sensitivity(name, qu
         moved = max(abs(a - b) for a, b in zip(scores[records], scores[neighbour], strict=True))
         furthest = max(furthest, moved)
     assert furthest == plan.sensitivity(index)
+
+
+@pytest.mark.parametrize("quantile", QUANTILES)
+@pytest.mark.parametrize("name", FAMILIES)
+def test_adding_records_of_a_person_moves_no_score_by_more_than_the_sensitivity(name, quantile):
+    """Every table of up to two records and every record more; two of them move a score by no more than twice."""
+    plan = planned(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES, "add_remove")
+    if quantile not in plan.quantiles:
+        return
+    index, values = plan.quantiles.index(quantile), [-math.inf, 0.0, 1.0, 4.0, 1e12]
+    furthest = 0
+    for size in range(3):
+        for records, value in itertools.product(itertools.product(values, repeat=size), values):
+            before, after = (
+                plan._scores(index, counted(own, plan.candidates), len(own)) for own in (records, (*records, value))
+            )
+            furthest = max(furthest, *(abs(a - b) for a, b in zip(before, after, strict=True)))
+    assert 0.5 * plan.sensitivity(index) < furthest <= plan.sensitivity(index)
+    assert replace(plan, max_records=2).sensitivity(index) == 2 * plan.sensitivity(index)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

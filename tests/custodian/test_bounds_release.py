@@ -74,7 +74,7 @@ def test_the_charge_is_first_and_whole_and_stays(broken, waits, tmp_path, monkey
 
 def test_a_table_that_changes_between_its_scans_is_refused(waits, monkeypatch):
     counts = Table.counts
-    monkeypatch.setattr(Table, "counts", lambda *given: (counts(*given)[0], 1999))
+    monkeypatch.setattr(Table, "counts", lambda *given, **named: (counts(*given, **named)[0], 1999))
     with pytest.raises(ValueError, match="must not change while it is read"):
         na.release(waits, FAMILIES["exponential"], epsilon=1, bounds="private")
 
@@ -101,7 +101,7 @@ REFUSED = {
     "other word": ({"bounds": "secret"}, "bounds must be 'private'"),
     "numbers": ({"bounds": (0, 9)}, "stand in the family as two numbers"),
     "share alone": ({"bounds": None, "bounds_share": 0.2, "family": na.family.Bernoulli("x")}, "must be left out"),
-    "add_remove": ({"neighbours": "add_remove"}, "noisy n"),
+    "groups": ({"by": "g", "levels": {"g": ["a"]}}, "bounds must be given where a table is released by groups"),
     "rho on an epsilon ledger": ({"epsilon": None, "rho": 1}, "rho cannot be charged"),
 }
 

@@ -1,17 +1,14 @@
-"""The chain: whatever was written to the file by others is refused with a sentence, and nothing is charged."""
+"""The chain: whatever was written to a ledger by others is refused with a sentence, and nothing is charged."""
 
-import shutil
-import sqlite3
 import tempfile
-from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from noiseaware.custodian.chain import Link, digest
+from noiseaware.custodian.chain import Link, Total, digest
 from noiseaware.custodian.ledger import Ledger
 from noiseaware.privacy import Pure
 
@@ -29,16 +26,12 @@ def image(tmp_path_factory):
 
 
 @pytest.fixture
-def ledger(tmp_path, image):
+def ledger(store):
     """A ledger of ε = 9 with five entries that cost 1/7 each."""
-    path = tmp_path / "a.ledger"
-    path.write_bytes(image[0])
-    return Ledger(path)
-
-
-def _edit(path, statements):
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript(statements)
+    made = Ledger.create(store.place(), epsilon=9)
+    for _ in range(5):
+        made.charge(PRICE, WHAT)
+    return made
 
 
 FIELDS = "id || 'x', time, cost, kind, promised, what, hash from entry where number = 2"
@@ -46,8 +39,6 @@ EDITS = {
     "update entry set cost = '0' where number = 3": "entry 3 does not follow from entry 2",
     "update entry set cost = '0' where number = 1": "entry 1 does not follow from the total",
     "update entry set cost = '-1' where number = 5": "entry 5 does not follow from entry 4",
-    "update entry set cost = cast(cost as blob) where number = 3": "entry 3 does not follow from entry 2",
-    "update entry set cost = cast(x'ff' as text) where number = 3": "is damaged (OperationalError)",
     "update entry set id = 'other' where number = 3": "entry 3 does not follow from entry 2",
     "update entry set time = '1999' where number = 3": "entry 3 does not follow from entry 2",
     "update entry set kind = 'zcdp' where number = 3": "entry 3 does not follow from entry 2",
@@ -71,21 +62,33 @@ EDITS = {
     "update total set hash = '0'": "the total was changed",
     "delete from total": "it has 0 totals where there must be one",
     "insert into total select * from total": "it has 2 totals where there must be one",
-    "update sqlite_sequence set seq = 3": "it has 5 entries where 3 were charged",
-    "delete from sqlite_sequence": "it has 5 entries where 0 were charged",
-    "drop table entry": "is damaged (SQLITE_ERROR)",
-    "drop table total": "is damaged (SQLITE_ERROR)",
+    "drop table entry": "is damaged (",
+    "drop table total": "is damaged (",
 }
+OWN_EDITS = {
+    ("files", "update entry set cost = cast(cost as blob) where number = 3"): "entry 3 does not follow from entry 2",
+    ("files", "update entry set cost = cast(x'ff' as text) where number = 3"): "is damaged (OperationalError)",
+    ("files", "update sqlite_sequence set seq = 3"): "it has 5 entries where 3 were charged",
+    ("files", "delete from sqlite_sequence"): "it has 5 entries where 0 were charged",
+    ("schemas", "update total set entries = 3"): "it has 5 entries where 3 were charged",
+    ("schemas", "update total set entries = 9"): "entry 6 is missing",
+    ("schemas", "alter table total drop entries"): "is damaged (UndefinedColumn)",
+    ("schemas", "alter table entry drop what"): "is damaged (UndefinedColumn)",
+    ("schemas", "alter table entry alter what drop not null; update entry set what = null"): "entry 1 does not follow",
+    ("schemas", "truncate entry"): "entry 1 is missing",
+}
+ALL_EDITS = {(store, edit): told for edit, told in EDITS.items() for store in ("files", "schemas")} | OWN_EDITS
 
 
-@pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_ledger_is_refused_and_not_charged(ledger, edit):
-    _edit(ledger.path, edit)
-    before = ledger.path.read_bytes()
-    start = f"ledger {ledger.path} must hold what was charged, but {EDITS[edit]}"
+@pytest.mark.parametrize(("store", "edit"), ALL_EDITS, indirect=["store"])
+def test_an_edited_ledger_is_refused_and_not_charged(store, ledger, edit, request):
+    store.edit(store.place(), edit)
+    before = None if edit.startswith("drop table") else store.content(store.place())
+    told = ALL_EDITS[request.node.callspec.params["store"], edit]
+    start = f"ledger {ledger.path} must hold what was charged, but {told}"
     remedy = "; release nothing more, and put back a copy that has the entry of every release."
     for act in (
-        lambda: Ledger(ledger.path),
+        lambda: Ledger(store.place()),
         ledger.verify,
         ledger.entries,
         lambda: ledger.afford(PRICE),
@@ -95,76 +98,90 @@ def test_an_edited_ledger_is_refused_and_not_charged(ledger, edit):
             act()
         assert str(refusal.value).startswith(start)
         assert str(refusal.value).endswith(remedy)
-    assert ledger.path.read_bytes() == before
+    assert before is None or store.content(store.place()) == before
 
 
-def _rewrite(path, first, **changes):
+def _rewrite(store, first, **changes):
     """Give an entry other fields and the right hash; what follows keeps the hash of what was there."""
-    with closing(sqlite3.connect(path)) as database:
-        find = f"select {', '.join(Link._fields)} from entry where number = ?"
-        ((before,),) = database.execute("select hash from entry where number = ?", (first - 1,)).fetchall()
-        link = Link(*database.execute(find, (first,)).fetchone())._replace(**changes)
-        link = link._replace(hash=digest(before, *link[:-1]))
-        database.execute("delete from entry where number = ?", (first,))
-        database.execute("insert into entry values (?, ?, ?, ?, ?, ?, ?, ?)", link)
-        database.commit()
+    before, link = store.links(store.place())[first - 2 : first]
+    link = link._replace(**changes)
+    store.edit(store.place(), f"delete from entry where number = {first}")
+    store.add(store.place(), [link._replace(hash=digest(before.hash, *link[:-1]))])
 
 
-def test_an_entry_with_a_new_hash_does_not_fit_the_next(ledger):
-    _rewrite(ledger.path, 3, cost="0")
+def test_an_entry_with_a_new_hash_does_not_fit_the_next(store, ledger):
+    _rewrite(store, 3, cost="0")
     with pytest.raises(ValueError, match="entry 4 does not follow from entry 3, so one of them was changed"):
-        Ledger(ledger.path)
+        Ledger(store.place())
 
 
-def test_a_total_with_a_new_hash_does_not_fit_the_first_entry(ledger):
-    with closing(sqlite3.connect(ledger.path)) as database:
-        ((identity,),) = database.execute("select identity from total").fetchall()
-    _edit(ledger.path, f"update total set cost = '900', hash = '{digest(identity, 'pure', '900')}'")
+def test_a_total_with_a_new_hash_does_not_fit_the_first_entry(store, ledger):
+    store.edit(store.place(), f"update total set identity = 'i', cost = '900', hash = '{digest('i', 'pure', '900')}'")
     with pytest.raises(ValueError, match="entry 1 does not follow from the total"):
-        Ledger(ledger.path)
+        Ledger(store.place())
 
 
-def test_what_a_chain_cannot_show_is_still_seen_by_who_read_it_before(ledger, tmp_path):
-    """The limits that the docstring admits: a chain that was rewritten to its end, or cut, is a chain."""
-    old = tmp_path / "old"
-    shutil.copy(ledger.path, old)
+def test_what_a_chain_cannot_show_is_still_seen_by_who_read_it_before(store, ledger):
+    """The limits that the docstring admits: a chain that was rewritten to its end is a chain."""
     ledger.charge(PRICE, WHAT)
-    _rewrite(ledger.path, 6, cost="0")
-    assert Ledger(ledger.path).spent == 5 * PRICE.epsilon
-    with pytest.raises(ValueError, match="entry 6, read before, is gone"):
-        ledger.charge(PRICE, WHAT)
-    old.replace(ledger.path)
-    assert Ledger(ledger.path).verify() == 5
+    _rewrite(store, 6, cost="0")
+    assert Ledger(store.place()).spent == 5 * PRICE.epsilon
     with pytest.raises(ValueError, match="entry 6, read before, is gone"):
         ledger.charge(PRICE, WHAT)
 
 
-def test_another_ledger_of_the_same_name_is_noticed(tmp_path):
-    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=9)
-    ledger.path.unlink()
-    Ledger.create(ledger.path, epsilon=1)
+def test_an_old_copy_put_back_is_seen_by_who_read_it_before(files):
+    """And by nobody else, but for a release whose entry the ledger does not have."""
+    ledger = Ledger.create(files.place(), epsilon=9)
+    old = files.content(files.place())
+    ledger.charge(PRICE, WHAT)
+    files.place().write_bytes(old)
+    assert Ledger(files.place()).verify() == 0
+    with pytest.raises(ValueError, match="entry 1, read before, is gone"):
+        ledger.charge(PRICE, WHAT)
+
+
+def test_another_ledger_of_the_same_name_is_noticed(store):
+    ledger = Ledger.create(store.place(), epsilon=9)
+    store.remove(store.place())
+    with pytest.raises(ValueError, match="must stay where it is, and is gone; put it back"):
+        ledger.charge(PRICE, WHAT)
+    Ledger.create(store.place(), epsilon=1)
     with pytest.raises(ValueError, match="it is not the ledger that was opened"):
         ledger.charge(PRICE, WHAT)
 
 
-@pytest.mark.parametrize(
-    "trigger",
-    [
-        "before insert on entry begin select raise(ignore); end",
-        "after insert on entry begin delete from entry where number = new.number; end",
-        "after insert on entry begin update entry set cost = '0' where number = new.number; end",
-    ],
-)
-def test_a_charge_that_the_file_does_not_keep_is_none(ledger, trigger):
-    _edit(ledger.path, f"create trigger t {trigger}")
+FUNCTION = """
+create function f() returns trigger language plpgsql set search_path from current as $$ begin {}; end $$;
+create {}trigger t {} for each row execute function f()
+"""
+REMOVE = "delete from entry where number = new.number; return null"
+LATE = "after insert on entry deferrable initially deferred"
+TRIGGERS = [
+    ("files", "create trigger t before insert on entry begin select raise(ignore); end"),
+    ("files", "create trigger t after insert on entry begin delete from entry where number = new.number; end"),
+    ("files", "create trigger t after insert on entry begin update entry set cost = '0' where id = new.id; end"),
+    ("schemas", "create rule r as on insert to entry do instead nothing"),
+    ("schemas", "create rule r as on update to total do instead nothing"),
+    ("schemas", FUNCTION.format("new.cost = '0'; return new", "", "before insert on entry")),
+    ("schemas", FUNCTION.format("return null", "", "before insert on entry")),
+    ("schemas", FUNCTION.format("return null", "", "before update on total")),
+    ("schemas", FUNCTION.format(REMOVE, "", "after insert on entry")),
+    ("schemas", FUNCTION.format(REMOVE, "constraint ", LATE)),
+]
+
+
+@pytest.mark.parametrize(("store", "trigger"), TRIGGERS, indirect=["store"])
+def test_a_charge_that_the_ledger_does_not_keep_is_none(store, ledger, trigger):
+    store.edit(store.place(), trigger)
     with pytest.raises(ValueError, match="must hold what is charged, but did not keep it"):
         ledger.charge(PRICE, WHAT)
     assert ledger.verify() == 5
 
 
-def test_a_ledger_without_hashes_is_refused(tmp_path):
-    path = tmp_path / "old.ledger"
-    _edit(path, f"pragma application_id = {0x6E616C67}; create table total (kind text, cost text)")
+def test_a_ledger_without_hashes_is_refused(files):
+    path = files.place("old")
+    files.edit(path, f"pragma application_id = {0x6E616C67}; create table total (kind text, cost text)")
     with pytest.raises(ValueError, match=r"must be of this version .* make a new one of what is left"):
         Ledger(path)
 
@@ -179,6 +196,43 @@ def test_a_changed_byte_is_refused_or_changes_nothing(image, place, flip):
         path = Path(folder, "a.ledger")
         path.write_bytes(content)
         sentence = _refusal(path, *truth)
+    assert sentence is None or sentence.startswith("ledger ")
+
+
+CELLS = [("total", 0, name) for name in Total._fields]
+CELLS += [("entry", number, name) for number in range(1, 6) for name in Link._fields[1:]]
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])  # what is changed is put back
+@given(cell=st.sampled_from(CELLS), place=st.integers(0, 2**16), other=st.characters(codec="ascii", min_codepoint=1))
+def test_a_changed_character_in_postgresql_is_refused(schemas, charged, cell, place, other):
+    table, number, name = cell
+    where = f"where number = {number}" if number else ""
+    with schemas.connected(schemas.place()) as database:
+        ((text,),) = database.execute(f"select {name} from {table} {where}").fetchall()
+        place %= len(text)
+        change, changed = f"update {table} set {name} = %s {where}", text[:place] + other + text[place + 1 :]
+        if changed == text or (name == "kind"):  # a kind that there is not, the table itself refuses
+            return
+        database.execute(change, (changed,))
+        with pytest.raises(ValueError, match="must hold what was charged, but"):
+            Ledger(schemas.place())
+        database.execute(change, (text,))
+
+
+@pytest.fixture
+def charged(schemas):
+    made = Ledger.create(schemas.place(), epsilon=9)
+    for _ in range(5):
+        made.charge(PRICE, WHAT)
+
+
+@pytest.mark.parametrize("edit", ["entry alter number type text", "total alter entries type text"])
+def test_another_type_is_refused_or_changes_nothing(schemas, edit):
+    made = Ledger.create(schemas.place(), epsilon=9)
+    entries = [made.charge(PRICE, WHAT) for _ in range(11)]
+    schemas.edit(schemas.place(), f"alter table {edit}")
+    sentence = _refusal(schemas.place(), made.total, entries)
     assert sentence is None or sentence.startswith("ledger ")
 
 

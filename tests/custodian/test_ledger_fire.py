@@ -12,7 +12,10 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,8 +23,7 @@ from noiseaware.custodian.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Pure
 
 PRICE = Pure(Fraction(1, 7))
-BUDGET, WORKERS, ATTEMPTS = 500, 8, 200
-MOST_KILLS = 20
+WORKERS = 8
 MORTAL = 4  # workers that may die for good: the others alone make 4 · 200 > 500 attempts, so that the budget must end
 
 WORKER = """
@@ -41,77 +43,86 @@ for _ in range(int(attempts)):
 """
 
 
-def _started(path, folder, slot):
-    """A worker that goes on where the last one of its slot ended."""
-    published = folder / f"{slot}.published"
-    left = ATTEMPTS - (len(published.read_text().splitlines()) if published.exists() else 0)
-    return subprocess.Popen([sys.executable, "-c", WORKER, path, published, str(left)])
+@dataclass(frozen=True)
+class Fire:
+    """A budget for so many charges, and workers that attempt so many each; other numbers make a shorter round."""
+
+    path: Any
+    folder: Path
+    budget: int = 500
+    attempts: int = 200
+    kills: int = 20
+
+    def round(self, seed, survivors=WORKERS - MORTAL):
+        Ledger.create(self.path, epsilon=self.budget * PRICE.epsilon)
+        self._storm(random.Random(seed), survivors)
+        self._check()
+        ledger, is_exhausted = Ledger(self.path), "refused" in self._lines()
+        assert is_exhausted or not survivors
+        assert ledger.remaining == 0 or not is_exhausted
+        with pytest.raises(LedgerRefusal):  # what was left by the killed can still be spent, to the last charge
+            self._spend_the_rest(ledger)
+        assert (len(ledger.entries()), ledger.remaining) == (self.budget, 0)
+
+    def _storm(self, rng, survivors):
+        """Random workers are killed at random times, and some started again: of the first ones, all."""
+        workers, kills = {slot: self._started(slot) for slot in range(WORKERS)}, 0
+        while alive := [slot for slot, worker in workers.items() if worker.poll() is None]:
+            time.sleep(rng.uniform(0, 0.5))
+            count = min(len(alive), rng.choice([1, 1, 2, WORKERS]))
+            for slot in rng.sample(alive, count) if kills < self.kills else []:
+                workers[slot].kill()
+                kills += workers[slot].wait() == -signal.SIGKILL
+                self._check()
+                if slot < survivors or rng.random() < 0.3:
+                    workers[slot] = self._started(slot)
+        assert kills > 0
+        assert {worker.returncode for worker in workers.values()} <= {0, -signal.SIGKILL}
+
+    def _started(self, slot):
+        """A worker that goes on where the last one of its slot ended."""
+        published = self.folder / f"{slot}.published"
+        left = self.attempts - (len(published.read_text().splitlines()) if published.exists() else 0)
+        return subprocess.Popen([sys.executable, "-c", WORKER, self.path, published, str(left)])
+
+    def _lines(self):
+        """What workers have published, or were refused, so far."""
+        return [line for file in self.folder.glob("*.published") for line in file.read_text().splitlines()]
+
+    def _check(self):
+        """What is true at any moment, whoever was killed."""
+        published = [line for line in self._lines() if line != "refused"]  # read first: what stands there was charged
+        ledger = Ledger(self.path)
+        entries = ledger.entries()
+        assert len(published) <= len(entries) <= self.budget
+        assert set(published) <= {entry.id for entry in entries}
+        assert len(entries) * PRICE.epsilon <= ledger.spent <= self.budget * PRICE.epsilon
+        assert len(entries) <= ledger.verify() <= self.budget
+
+    def _spend_the_rest(self, ledger):
+        for _ in range(self.budget + 1):
+            ledger.charge(PRICE, {})
 
 
-def _lines(folder):
-    """What workers have published, or were refused, so far."""
-    return [line for file in folder.glob("*.published") for line in file.read_text().splitlines()]
+def test_workers_killed_at_random_never_overspend(files, tmp_path, seed):
+    Fire(files.place(), tmp_path).round(seed)
 
 
-def _check(path, folder):
-    """What is true at any moment, whoever was killed."""
-    published = [line for line in _lines(folder) if line != "refused"]  # read first: what stands there was charged
-    ledger = Ledger(path)
-    entries = ledger.entries()
-    assert len(published) <= len(entries) <= BUDGET
-    assert set(published) <= {entry.id for entry in entries}
-    assert len(entries) * PRICE.epsilon <= ledger.spent <= BUDGET * PRICE.epsilon
-    assert len(entries) <= ledger.verify() <= BUDGET
-
-
-def _storm(path, folder, rng, survivors):
-    """Random workers are killed at random times, and some started again: of the first ones, all."""
-    workers, kills = {slot: _started(path, folder, slot) for slot in range(WORKERS)}, 0
-    while alive := [slot for slot, worker in workers.items() if worker.poll() is None]:
-        time.sleep(rng.uniform(0, 0.5))
-        for slot in rng.sample(alive, min(len(alive), rng.choice([1, 1, 2, WORKERS]))) if kills < MOST_KILLS else []:
-            workers[slot].kill()
-            kills += workers[slot].wait() == -signal.SIGKILL
-            _check(path, folder)
-            if slot < survivors or rng.random() < 0.3:
-                workers[slot] = _started(path, folder, slot)
-    assert kills > 0
-    assert {worker.returncode for worker in workers.values()} <= {0, -signal.SIGKILL}
-
-
-def _spend_the_rest(ledger):
-    for _ in range(BUDGET + 1):
-        ledger.charge(PRICE, {})
-
-
-def _round(folder, seed, survivors=WORKERS - MORTAL):
-    path = folder / "shared.ledger"
-    Ledger.create(path, epsilon=BUDGET * PRICE.epsilon)
-    _storm(path, folder, random.Random(seed), survivors)
-    _check(path, folder)
-    ledger, is_exhausted = Ledger(path), "refused" in _lines(folder)
-    assert is_exhausted or not survivors
-    assert ledger.remaining == 0 or not is_exhausted
-    with pytest.raises(LedgerRefusal):  # what was left by the killed can still be spent, to the last charge
-        _spend_the_rest(ledger)
-    assert (len(ledger.entries()), ledger.remaining) == (BUDGET, 0)
-
-
-def test_workers_killed_at_random_never_overspend(tmp_path, seed):
-    _round(tmp_path, seed)
+def test_workers_killed_at_random_never_overspend_in_postgresql(schemas, tmp_path, seed):
+    Fire(schemas.place(), tmp_path, budget=100, attempts=40, kills=6).round(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("survivors", [0, WORKERS - MORTAL])
 @pytest.mark.parametrize("number", range(10))
-def test_twenty_rounds_of_workers_killed_at_random(tmp_path, seed, number, survivors):
-    _round(tmp_path, seed, survivors)
+def test_twenty_rounds_of_workers_killed_at_random(store, tmp_path, seed, number, survivors):
+    Fire(store.place(), tmp_path).round(seed, survivors)
 
 
 def test_importing_the_ledger_is_light():
     code = "import sys, noiseaware.custodian.ledger; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not {"jax", "numpy", "scipy", "pandas", "pydantic", "opendp", "duckdb"} & set(done.stdout.split())
+    assert not {"jax", "numpy", "scipy", "pandas", "pydantic", "opendp", "duckdb", "psycopg"} & set(done.stdout.split())
 
 
 # Writing fails, or kills, at any byte. ------------------------------------------------------------------------------

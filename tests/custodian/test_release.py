@@ -13,8 +13,8 @@ import pytest
 
 import noiseaware as na
 from noiseaware.artifact import from_json
+from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.ledger import Ledger, LedgerRefusal
-from noiseaware.custodian.release import finest_grid
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Pure, ZeroConcentrated, kept_by

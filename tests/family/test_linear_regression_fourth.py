@@ -66,5 +66,5 @@ def test_it_is_asked_for_as_the_regression_is():
         family.check_prior(na.prior.NormalInverseGamma([0, 0], 1, 3, 1))
     assert family.axes == family.regression.axes
     assert checked_method("auto", family) == "gibbs_ss_noisy"
-    with pytest.raises(ValueError, match="gibbs_ss_noisy, naive"):
+    with pytest.raises(ValueError, match="gibbs_ss_noisy, augmentation, naive"):
         checked_method("hmc", family)

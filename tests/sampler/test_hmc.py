@@ -330,7 +330,7 @@ def test_the_measure_is_that_of_normal_records(x64, rng):
     """log h_n(s)|ds/dv| and the evidence make the law of s: its integral over one coordinate is that of a Wishart."""
     family, n = na.family.MultivariateNormal(["a"]), 7.0
     prior = na.prior.NormalInverseWishart([0.0], 1.0, 2.0, 5)
-    target = _target.of(family, prior, na.mechanism.Gaussian(1e9), jnp.zeros(2), n)
+    target = _target.of(family, prior, na.mechanism.Gaussian(1e9), jnp.zeros(2), _target.Public(n))
     means, logs = np.meshgrid(np.linspace(-8, 8, 401), np.linspace(-4, 4, 401), indexing="ij")
     density = np.exp(jax.vmap(target.log_density)(jnp.stack([means.ravel(), logs.ravel()], axis=1)))
     density = density.reshape(means.shape) / density.sum()
@@ -338,3 +338,43 @@ def test_the_measure_is_that_of_normal_records(x64, rng):
     levels = np.cumsum(density.sum(0))
     scatter = n * np.exp(2 * np.linspace(-4, 4, 401))
     np.testing.assert_allclose(levels, stats.f(6, 5).cdf(scatter / 2 * 5 / 6), atol=0.02)
+
+
+def test_the_law_of_a_statistic_has_the_same_integral_for_every_number_of_records(x64):
+    """So that a private n is weighed by its noise alone."""
+    family, prior = na.family.MultivariateNormal(["a"]), na.prior.NormalInverseWishart([0.4], 1.5, 2.0, 5)
+    inner = family.scaled(prior)
+    means, logs = (axis.ravel() for axis in np.meshgrid(np.linspace(-20, 20, 801), np.linspace(-7, 5, 801)))
+
+    def total(n: float) -> float:
+        def log_density(v):
+            mean, scatter, log_measure = family.from_real(v, n)
+            return log_measure + family.log_evidence(inner, mean, scatter, n) + family.log_of_count(inner, n)
+
+        return float(jax.nn.logsumexp(jax.vmap(log_density)(jnp.stack([means, logs], axis=1))))
+
+    assert [total(n) for n in (5.0, 12.0, 80.0)] == pytest.approx([total(30.0)] * 3, abs=0.01)
+
+
+@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+def test_regression_of_a_private_number_of_records(law, rng):
+    """Tables from the prior, of as many records as the noisy number allows."""
+    prior, noisy_n, scale_n, scale = regression_prior(1), 12, 4.0, 6.0
+    y = noisy(rng, law, scale, regression_tables(rng, prior, noisy_n, 1)[1][0])
+    release = na.Release(
+        family=na.family.LinearRegression(["x0"], "y"),
+        values=y,
+        n=noisy_n,
+        n_mechanism=LAWS[law](scale_n),
+        mechanism=LAWS[law](scale),
+    )
+    posterior = na.infer(release, prior, seed=3, num_draws=DRAWS)
+    assert posterior.method == "hmc"
+    assert "real number" in str(posterior.explanation)
+    draws = np.column_stack([posterior.draws["coefficients"], posterior.draws["variance"]])
+    numbers = np.arange(3, 60)
+    density = np.exp(-np.abs(numbers - noisy_n) / scale_n)
+    density = density if law == "laplace" else np.exp(-0.5 * ((numbers - noisy_n) / scale_n) ** 2)
+    sizes = rng.multinomial(400_000, density / density.sum())
+    tables = [regression_tables(rng, prior, int(n), int(size)) for n, size in zip(numbers, sizes, strict=True) if size]
+    agree(draws, *weighted(law, scale, y, tables), slack=0.01)

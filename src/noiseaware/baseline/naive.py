@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.artifact import Release
+from noiseaware.artifact import NoisyCount, Release
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, Numeric
 
 
 def posterior(release: Release, prior: AbstractPrior) -> AbstractPrior:
     """The conjugate posterior of someone who does not know of the noise."""
-    return _update(release.family, prior, jnp.asarray(release.values), release.n)
+    return _update(release.family, prior, jnp.asarray(release.values), known(release.count))
 
 
 def draws(
@@ -24,10 +24,22 @@ def draws(
 
 
 def batch(
-    keys: Key[Array, " b"], family, prior: AbstractPrior, mechanism, y: Float[Array, "b k"], n: int, *, num_draws: int
+    keys: Key[Array, " b"],
+    family,
+    prior: AbstractPrior,
+    mechanism,
+    y: Float[Array, "b k"],
+    n: int | NoisyCount,
+    *,
+    num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone."""
-    return jax.vmap(lambda key, y: _update(family, prior, y, n).sample(key, (num_draws,)))(keys, y)
+    return jax.vmap(lambda key, y: _update(family, prior, y, known(n)).sample(key, (num_draws,)))(keys, y)
+
+
+def known(n: int | NoisyCount) -> int:
+    """The number of records; a noisy one is taken for the true one."""
+    return n.likely if isinstance(n, NoisyCount) else n
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:

@@ -16,6 +16,7 @@ def audit(
     plan: Annotated[str, typer.Argument(help="The plan of the releases, a TOML file as `release --plan` takes it.")],
     releases: Annotated[int, typer.Option(help="Releases of each of the two tables.")] = 100_000,
     plot: Annotated[str | None, typer.Option(help="Folder for a picture of each release of the plan.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite pictures.")] = False,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Audit a plan before anything is released: tell the worst pair of neighbours apart, and see how well it goes.
@@ -29,20 +30,32 @@ def audit(
     was promised. No table and no ledger is read. Exits 1 if a promise is broken.
     """
     agreed = read(plan)
-    if plot is not None:
-        Path(plot).mkdir(parents=True, exist_ok=True)
+    pictures = [] if plot is None else _pictures(agreed.items, Path(plot), force=force)
     found = []
     for place, planned in enumerate(agreed.items, start=1):
         say(f"auditing release {place} of {len(agreed.items)}: {planned.family.name}, {planned.promise}")
         found.append((planned, _audited(planned, releases)))
-    if plot is not None:
-        for planned, audited in found:
-            path = Path(plot, f"{Path(planned.output).stem}.png")
-            audited.plot().savefig(path, dpi=160)
-            say(f"wrote {path}")
+    for path, (_, audited) in zip(pictures, found, strict=False):
+        audited.plot().savefig(path, dpi=160)
+        say(f"wrote {path}")
     _print([_document(*one) for one in found], json=json)
     if not all(audited.is_within for _, audited in found):
         raise typer.Exit(NEGATIVE)
+
+
+def _pictures(items: list[Item], folder: Path, *, force: bool) -> list[Path]:
+    """A picture's path for each release, in a folder that is made for them; refused if one is taken."""
+    from noiseaware.file import check_free
+
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"plot must be a folder, got the file {folder}.")
+    paths = [folder / f"{Path(planned.output).stem}.png" for planned in items]
+    if len(set(paths)) < len(paths):
+        raise ValueError("output must have another name for each release of a plan, so that each has a picture.")
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in paths:
+        check_free(path, force=force)
+    return paths
 
 
 def _audited(planned: Item, releases: int) -> "Audit":
@@ -50,9 +63,9 @@ def _audited(planned: Item, releases: int) -> "Audit":
 
     if planned.choice:
         raise ValueError(f"bounds of {planned.output} must be public to be audited, got private.")
-    return of(
-        planned.family, epsilon=planned.epsilon, rho=planned.rho, delta=planned.delta, num_releases=releases
-    )
+    price = {name: planned.terms[name] for name in ("epsilon", "rho", "delta")}
+    relation = "replace" if planned.neighbours is None and not planned.division else "add_remove"
+    return of(planned.family, **price, neighbours=planned.neighbours or relation, num_releases=releases)  # type: ignore
 
 
 def _document(planned: Item, audited: "Audit") -> dict[str, Any]:

@@ -31,6 +31,9 @@ def calibrate(
     epsilon: Annotated[str | None, typer.Option(help="Privacy of each release, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy of each release, ρ of zCDP: Gaussian noise.")] = None,
     delta: Annotated[str | None, typer.Option(help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
+    neighbours: Annotated[
+        str, typer.Option(help="replace, or add_remove: n is then private, and -n the noisy one.")
+    ] = "replace",
     method: Annotated[str, typer.Option(help=f"{METHODS} To compare: nonprivate, cheating, ops.")] = "auto",
     trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
     theta: Annotated[str | None, typer.Option(help="Hold the parameter here, and see coverage only: 0.02")] = None,
@@ -72,7 +75,7 @@ def calibrate(
     wanted = {"variance": variance, "shape": shape, **options}
     model = _family(family, believed, {name: value for name, value in wanted.items() if value is not None})
     seed = secrets.randbits(32) if seed is None else seed
-    setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "method": method}
+    setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "method": method}
     setting |= {"num_trials": trials, "seed": seed}
     from noiseaware.calibration import calibrate as calibration
 
@@ -162,7 +165,7 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
 
     method = setting["method"]
     if method == "auto" or method in METHODS:
-        method = checked_method(method, family)
+        method = checked_method(method, family, has_private_n=setting["neighbours"] == "add_remove")
     names = list(found.ranks)
     shares, errors = ({level: f(level) for level in _COVERAGE} for f in (found.coverage, found.coverage_error))
     coverage = {k: {f"{p:g}": {"share": shares[p][k], "error": errors[p][k]} for p in _COVERAGE} for k in names}
@@ -186,7 +189,8 @@ def _print(found: "Calibration", told: dict[str, Any], *, json: bool, is_aside: 
     console = Console(stderr=is_aside, highlight=False)
     promise = f"ε = {told['epsilon']}" if told["epsilon"] is not None else f"ρ = {told['rho']} (zCDP)"
     promise += "" if told["delta"] is None else f", δ = {told['delta']}"
-    brief = f"{told['num_trials']:,} tables of {told['n']:,} records · {told['family']} · {promise}"
+    about = "" if told["neighbours"] == "replace" else "about "
+    brief = f"{told['num_trials']:,} tables of {about}{told['n']:,} records · {told['family']} · {promise}"
     console.print(Text(brief), style="dim", soft_wrap=True)
     console.print(_table(told))
     console.print(Text(_verdict(told)), soft_wrap=True)

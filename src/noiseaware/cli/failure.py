@@ -6,6 +6,7 @@
 
 import contextlib
 import io
+import re
 import sys
 from typing import Any
 
@@ -60,8 +61,13 @@ def _status(command) -> int:
 def say(sentence: str, status: int = 0) -> int:
     """A sentence on stderr."""
     with contextlib.suppress(BrokenPipeError):
-        print(f"noiseaware: {sentence}", file=sys.stderr)
+        print(f"noiseaware: {_without_passwords(sentence)}", file=sys.stderr)
     return status
+
+
+def _without_passwords(sentence: str) -> str:
+    """The sentence, also where it quotes a URL that was typed in the wrong place."""
+    return re.sub(r"(://[^:@/\s]*:).*(?=@)|(password=)[^&\s]*", r"\1\2…", sentence)
 
 
 def _is_refusal(error: Exception) -> bool:

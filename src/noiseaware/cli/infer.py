@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from noiseaware.artifact import Release
     from noiseaware.posterior import Posterior
 METHODS = (
-    "auto (exact where there is one), exact, hmc, gibbs or naive; for regression also gibbs_ss_update, gibbs_ss_prior, "
-    "gibbs_ss_noisy and mcmc_ind."
+    "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for regression also gibbs_ss_update, "
+    "gibbs_ss_prior, gibbs_ss_noisy and mcmc_ind."
 )
 
 
@@ -132,6 +132,7 @@ def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
         "method": posterior.method,
         "is_exact": posterior.is_exact,
         "explanation": posterior.explanation,
+        "choice": posterior.choice,
         "prior": prior_words(posterior.prior),
         "num_draws": posterior.num_draws,
         "seed": posterior.seed,
@@ -157,5 +158,7 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
     if records:
         console.print(predictions(posterior, *predicted(posterior, records)))
     console.print(Text(words.exactness(posterior)), soft_wrap=True)
+    if posterior.choice is not None and posterior.choice not in (posterior.explanation or ""):
+        console.print(Text(f"Method {posterior.method}: {posterior.choice}"), soft_wrap=True)
     prior, draws = words.belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
     console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)

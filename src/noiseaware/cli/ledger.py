@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 ledger = typer.Typer(
     help="Keep the account of what was spent on a table.", rich_markup_mode="rich", no_args_is_help=False
 )
-_Path = Annotated[str, typer.Argument(help="The ledger's file.")]
+_Path = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://user@host/database.")]
 
 
 @ledger.command()
@@ -27,10 +27,15 @@ def create(
     [bold]Example[/bold]
 
     $ noiseaware ledger create clinic.ledger --epsilon 2
+
+    $ noiseaware ledger create "postgresql://custodian@db.example.org/hospital?ledger=clinic" --epsilon 2
+
+    In PostgreSQL, keep the password out of the URL: in ~/.pgpass, or in PGPASSWORD.
     """
     from noiseaware.custodian.ledger import Ledger
 
-    typer.echo(f"{path}: {balance(Ledger.create(path, epsilon=epsilon, rho=rho, delta=delta))}")
+    account = Ledger.create(path, epsilon=epsilon, rho=rho, delta=delta)
+    typer.echo(f"{account.path}: {balance(account)}")
 
 
 @ledger.command()
@@ -47,7 +52,7 @@ def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For mac
     if json:
         typer.echo(_json(account))
         return
-    typer.echo(f"{path}: {balance(account)}")
+    typer.echo(f"{account.path}: {balance(account)}")
     entries = account.entries()  # whatever reads a ledger verifies it
     typer.echo(f"chain verified, {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
     _print_entries(entries)

@@ -1,7 +1,8 @@
 """What to release, from options or from a TOML file:
 
-table = "clinic.csv"            paths are relative to the plan
-ledger = "clinic.ledger"        or: ledger = false
+table = "clinic.csv"            paths are relative to the plan; spark = true reads the file by Spark
+                                or: table = "postgresql://user@host/database", and table_name = "visits"
+ledger = "clinic.ledger"        or: ledger = false, or a URL postgresql://user@host/database
 
 [[release]]
 family = "exponential"
@@ -17,14 +18,25 @@ y = "pressure"
 bounds = { age = [0, 100], pressure = [60, 220] }
 epsilon = "0.5"
 output = "pressure.json"
+
+[[release]]
+family = "bernoulli"
+column = "ill"
+epsilon = 0.5
+by = { region = ["north", "south"] }    a file for each group, in the folder `output`
+unit = "patient_id"                     of each patient at most
+max_records = 3                         three records are summed
+output = "ill"
 """
 
 import inspect
+import itertools
 import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from noiseaware.cli.bounds import PRIVATE
 
@@ -38,6 +50,8 @@ _COLUMNS = ("column", "columns", "x", "y")
 _OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
 _PRICE = ("epsilon", "rho", "delta", "neighbours")
 _CHOICE = ("bounds_share", "bounds_quantiles")
+_DIVISION = ("n_share", "by", "unit", "max_records")
+_PLACE = (("table", str, "the path of a file or a URL"), ("table_name", str, "a name"), ("spark", bool, "true"))
 
 
 @dataclass(frozen=True)
@@ -49,10 +63,30 @@ class Item:
     epsilon: str | None
     rho: str | None
     delta: str | None
-    neighbours: str
+    neighbours: str | None
     output: str
     choice: dict[str, Any] = field(default_factory=dict)
     """How bounds are chosen privately; empty where they are public."""
+    division: dict[str, Any] = field(default_factory=dict)
+    """The share of n, groups with their levels, and the unit with its records."""
+    table_name: str | None = None
+    spark: bool = False
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What `na.release` takes besides the table, the family and the ledger."""
+        price = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "neighbours": self.neighbours}
+        return price | self.division | self.choice
+
+    @property
+    def files(self) -> list[str]:
+        """Where it is written: of groups, a file for each in the folder `output`."""
+        if "by" not in self.division:
+            return [self.output]
+        levels = self.division["levels"]
+        keys = itertools.product(*(levels[column] for column in self.division["by"]))
+        named = (",".join(f"{c}={v}" for c, v in zip(self.division["by"], key, strict=True)) for key in keys)
+        return [os.path.join(self.output, f"{quote(name, safe='=, ')}.json") for name in named]
 
     @property
     def promise(self) -> "Promise":
@@ -67,16 +101,52 @@ class Plan:
     ledger: str | None
 
 
-def item(table: str, output: str, wanted: dict[str, Any]) -> Item:
-    """One release from named options; those that are None were not given."""
+def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
+    """One release from where its table is, and from named options; those that are None were not given."""
     from noiseaware.privacy import promised
 
     given = {k: v for k, v in wanted.items() if v is not None}
-    price = [given.pop(name, default) for name, default in zip(_PRICE, (None, None, None, "replace"), strict=True)]
+    price = [given.pop(name, None) for name in _PRICE]
     epsilon, rho, delta = (None if p is None else str(p) for p in price[:3])
     promised(epsilon=epsilon, rho=rho, delta=delta)  # refuses here what is not a positive number
-    choice = _choice(given)
-    return Item(table, family(given), epsilon, rho, delta, price[3], output, choice)
+    choice, division = _choice(given), _division(given)
+    if "by" in division and output == "-":
+        raise ValueError("output must be a folder where a table is released by groups, got -.")
+    return Item(
+        family=family(given),
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        neighbours=price[3],
+        output=output,
+        choice=choice,
+        division=division,
+        **place,
+    )
+
+
+def _division(given: dict[str, Any]) -> dict[str, Any]:
+    """What says who counts as one and how records are divided, taken out of the options."""
+    found = {name: given.pop(name) for name in _DIVISION if name in given}
+    if "n_share" in found:
+        found["n_share"] = str(found["n_share"])
+    if "by" not in found:
+        return found
+    levels = found["by"]
+    if not isinstance(levels, dict) or not levels or not all(isinstance(own, list) for own in levels.values()):
+        raise ValueError(f"by must give the public levels of each column: region=north,south, got {levels!r}.")
+    return found | {"by": list(levels), "levels": levels}
+
+
+def groups(texts: list[str] | None) -> dict[str, Any] | None:
+    """Columns and their public levels from texts such as region=north,south."""
+    if not texts:
+        return None
+    pairs = [text.partition("=") for text in texts]
+    for text, (column, sign, _) in zip(texts, pairs, strict=True):
+        if not (column and sign):
+            raise ValueError(f"--by must be a column and its public levels, such as region=north,south, got {text!r}.")
+    return {column: levels(named) for column, _, named in pairs}
 
 
 def _choice(given: dict[str, Any]) -> dict[str, Any]:
@@ -135,29 +205,41 @@ def read(path: str) -> Plan:
         raise ValueError(f"plan must exist, got {path}.") from None
     except (OSError, ValueError) as error:
         raise ValueError(f"plan {path} must be readable TOML: {error}.") from None
-    _check_keys(path, document, {"table", "ledger", "release"})
+    _check_keys(path, document, {"table", "table_name", "spark", "ledger", "release"})
     entries, ledger = document.get("release"), document.get("ledger")
-    if not isinstance(document.get("table"), str):
-        raise ValueError(f"{path}: table must be the path of a file, got {document.get('table')!r}.")
-    if not (isinstance(ledger, str) or ledger is False):
-        raise ValueError(f"{path}: ledger must be a path, or false to release without one, got {ledger!r}.")
+    where = _place(path, document)
+    if not (isinstance(ledger, str) and ledger) and ledger is not False:
+        raise ValueError(f"{path}: ledger must be a path or a URL, or false to release without one, got {ledger!r}.")
     if not isinstance(entries, list) or not entries:
         raise ValueError(f"{path}: release must be one or more [[release]] entries, got {entries!r}.")
     folder = os.path.dirname(path)
-    table = os.path.join(folder, document["table"])
-    items = [_entry(f"{path}: release {i}", table, folder, entry) for i, entry in enumerate(entries, 1)]
-    return Plan(items, os.path.join(folder, ledger) if ledger else None)
+    items = [_entry(f"{path}: release {i}", where, folder, entry) for i, entry in enumerate(entries, 1)]
+    if isinstance(ledger, str) and "://" not in ledger:
+        ledger = os.path.join(folder, ledger)
+    return Plan(items, ledger or None)
 
 
-def _entry(where: str, table: str, folder: str, entry: object) -> Item:
+def _place(path: str, document: dict) -> dict[str, Any]:
+    """Where the table of a plan is."""
+    for name, kind, rule in _PLACE:
+        if name in document and not isinstance(document[name], kind):
+            raise ValueError(f"{path}: {name} must be {rule}, got {document[name]!r}.")
+    if not document.get("table"):
+        raise ValueError(f"{path}: table must be the path of a file or a URL, got nothing.")
+    table = document["table"]
+    table = table if "://" in table else os.path.join(os.path.dirname(path), table)
+    return {"table": table, "table_name": document.get("table_name"), "spark": document.get("spark", False)}
+
+
+def _entry(where: str, place: dict[str, Any], folder: str, entry: object) -> Item:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
-    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE})
+    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE, *_DIVISION})
     output = entry.get("output")
     if not isinstance(output, str) or output == "-":
         raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")
     try:
-        return item(table, os.path.join(folder, output), {k: v for k, v in entry.items() if k != "output"})
+        return item(place, os.path.join(folder, output), {k: v for k, v in entry.items() if k != "output"})
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 

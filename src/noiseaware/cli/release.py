@@ -1,6 +1,8 @@
 """`noiseaware release`: outputs are checked first, then the ledger is charged, then files are written whole."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,8 +11,8 @@ import typer
 
 from noiseaware.cli.bounds import agreed as agreed_bounds
 from noiseaware.cli.bounds import columns
-from noiseaware.cli.failure import BAD_INPUT, say
-from noiseaware.cli.plan import FAMILIES, Item, Plan, item, levels, read
+from noiseaware.cli.failure import BAD_INPUT, INTERRUPTED, say
+from noiseaware.cli.plan import FAMILIES, Item, Plan, groups, item, levels, read
 
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
@@ -21,11 +23,26 @@ _BOUNDS = (
 )
 _COLUMN_BOUNDS = 'Public bounds of several columns: "age=0:100, bmi=10:60". --bounds gives all of them the same.'
 
+_Table = Annotated[
+    str | None, typer.Argument(help="The confidential records: a CSV, Parquet or JSON file, or a postgresql:// URL.")
+]
+_Columns = Annotated[list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal: age,bmi")]
+_Neighbours = Annotated[
+    str | None, typer.Option(help="replace: n is public. add_remove: n gets noise too; always so with --by and --unit.")
+]
+_NShare = Annotated[str | None, typer.Option(help="Share of ε or ρ that a private n takes; a quarter unless given.")]
+_By = Annotated[
+    list[str] | None, typer.Option(help="Groups and their public levels: region=north,south. A file each, into -o.")
+]
+_Unit = Annotated[str | None, typer.Option(help="Column that tells whose a record is, where a person has several.")]
+_MaxRecords = Annotated[int | None, typer.Option(help="With --unit: the most records of one person to sum.")]
+_Share = Annotated[str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")]
+
 
 def release(
-    table: Annotated[
-        str | None, typer.Argument(help="CSV, Parquet or JSON file with the confidential records.")
-    ] = None,
+    table: _Table = None,
+    table_name: Annotated[str | None, typer.Option("--table", help="Table of the database: visits, s.visits")] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Read the file by Spark.")] = False,
     plan: Annotated[str | None, typer.Option(help="TOML file that says what to release, instead of options.")] = None,
     family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
@@ -33,12 +50,8 @@ def release(
     column_bounds: Annotated[list[str] | None, typer.Option(help=_COLUMN_BOUNDS)] = None,
     x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression: age,bmi")] = None,
     y: Annotated[str | None, typer.Option("--y", help="What the regression explains.")] = None,
-    column_names: Annotated[
-        list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal: age,bmi")
-    ] = None,
-    bounds_share: Annotated[
-        str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")
-    ] = None,
+    column_names: _Columns = None,
+    bounds_share: _Share = None,
     outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial.")] = None,
     level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
@@ -47,12 +60,17 @@ def release(
     epsilon: Annotated[str | None, typer.Option(help="Privacy to pay, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy to pay, ρ of zCDP: Gaussian noise.")] = None,
     delta: Annotated[str | None, typer.Option(help="With --epsilon: pay (ε, δ), with Gaussian noise.")] = None,
-    neighbours: Annotated[str, typer.Option(help="replace or add_remove.")] = "replace",
-    ledger: Annotated[str | None, typer.Option(help="Ledger that pays.")] = None,
+    neighbours: _Neighbours = None,
+    n_share: _NShare = None,
+    by: _By = None,
+    unit: _Unit = None,
+    max_records: _MaxRecords = None,
+    ledger: Annotated[str | None, typer.Option(help="Ledger that pays: a file or a URL.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Release without an account of it.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="File to write; - for stdout.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the release itself, for machines.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
     """Release noisy statistics of a table, paid from a ledger.
 
@@ -68,6 +86,11 @@ def release(
     $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds private --epsilon 0.5
     --ledger clinic.ledger -o wait.json
 
+    $ noiseaware release postgresql://user@host/clinic --table visits --family bernoulli --column ill …
+
+    $ noiseaware release visits.csv --family bernoulli --column ill --by region=north,south --unit patient_id
+    --max-records 3 --epsilon 0.5 --ledger clinic.ledger -o ill
+
     $ noiseaware release clinic.csv --family linear_regression --x age,bmi --y pressure --column-bounds
     "age=0:100, bmi=10:60, pressure=60:220" --epsilon 0.5 --ledger clinic.ledger -o pressure.json
     """
@@ -80,12 +103,14 @@ def release(
         options |= {"bounds": agreed_bounds(bounds, column_bounds), "bounds_share": bounds_share}
         options |= {"columns": columns(column_names), "x": columns(x), "y": y, "levels": levels(level_names)}
         options |= {"variance": variance, "shape": shape, "epsilon": epsilon, "rho": rho, "delta": delta}
-        agreed = _from_options(table, output, ledger, options, is_free=no_ledger)
-    _carry_out(agreed, force=force, json=json)
+        options |= {"n_share": n_share, "by": groups(by), "unit": unit, "max_records": max_records}
+        place = {"table": table, "table_name": table_name, "spark": spark}
+        agreed = _from_options(place, output, ledger, options, is_free=no_ledger)
+    _carry_out(agreed, force=force, json=json, quiet=quiet)
 
 
-def _from_options(table: str | None, output: str | None, ledger: str | None, options: dict, *, is_free: bool) -> Plan:
-    if table is None:
+def _from_options(place: dict, output: str | None, ledger: str | None, options: dict, *, is_free: bool) -> Plan:
+    if place["table"] is None:
         raise ValueError("TABLE must be given: the file with the records, such as clinic.csv (or --plan clinic.toml).")
     if output is None:
         raise ValueError("--output must be given: -o wait.json, or -o - for standard output.")
@@ -93,19 +118,38 @@ def _from_options(table: str | None, output: str | None, ledger: str | None, opt
         raise ValueError("--ledger must be given, so that what was spent is known; --no-ledger releases without it.")
     if ledger is not None and is_free:
         raise ValueError("--ledger and --no-ledger must not be given together.")
-    return Plan([item(table, output, options)], ledger)
+    return Plan([item(place, output, options)], ledger)
 
 
-def _carry_out(plan: Plan, *, force: bool, json: bool) -> None:
+def _carry_out(plan: Plan, *, force: bool, json: bool, quiet: bool) -> None:
     outputs = [planned.output for planned in plan.items]
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
         raise ValueError("output must be another file for each release of a plan.")
     for planned in plan.items:
         _check_output(planned, plan.ledger, force=force)
-        _check_choice(planned)
+        _check_terms(planned)
     _check_afford(plan)
     for planned in plan.items:
-        _make(planned, plan.ledger, force=force, json=json)
+        with _interruptible(planned, plan.ledger):
+            _make(planned, plan.ledger, force=force, json=json, quiet=quiet)
+
+
+@contextlib.contextmanager
+def _interruptible(planned: Item, ledger: str | None) -> Iterator[None]:
+    """On Ctrl-C, one sentence that says whether the release was paid for."""
+    paid = 0 if ledger is None else _num_entries(ledger)
+    try:
+        yield
+    except KeyboardInterrupt:
+        charged = ledger is not None and _num_entries(ledger) > paid
+        told = "the ledger has been charged" if charged else "nothing was charged"
+        raise typer.Exit(say(f"interrupted: {told}, and {planned.output} was not written.", INTERRUPTED)) from None
+
+
+def _num_entries(ledger: str) -> int:
+    from noiseaware.custodian.ledger import Ledger
+
+    return len(Ledger(ledger).entries())
 
 
 def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
@@ -113,24 +157,26 @@ def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
 
     if planned.output == "-":
         return
-    path = Path(planned.output)
-    if path.is_dir():
-        raise ValueError(f"output must be a file, got the folder {path}.")
-    check_free(path, force=force)
-    for name, other in (("table", planned.table), ("ledger", ledger)):
-        if other is not None and path.resolve() == Path(other).resolve():
-            raise ValueError(f"output must not be the {name} itself, got {path}.")
-    if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"output folder must be writable, got {path.parent}.")
+    if "by" in planned.division:
+        if Path(planned.output).exists() and not Path(planned.output).is_dir():
+            raise ValueError(f"output must be a folder where a table is released by groups, got {planned.output}.")
+        Path(planned.output).mkdir(parents=True, exist_ok=True)
+    for path in map(Path, planned.files):
+        if path.is_dir():
+            raise ValueError(f"output must be a file, got the folder {path}.")
+        check_free(path, force=force)
+        for name, other in (("table", planned.table), ("ledger", ledger)):
+            if other is not None and "://" not in other and path.resolve() == Path(other).resolve():
+                raise ValueError(f"output must not be the {name} itself, got {path}.")
+        if not os.access(path.parent, os.W_OK):
+            raise ValueError(f"output folder must be writable, got {path.parent}.")
 
 
-def _check_choice(planned: Item) -> None:
-    """Refuse a choice of bounds that a release would refuse, before another release of the plan is charged."""
-    if planned.choice:
-        from noiseaware.custodian.release import choice
-        from noiseaware.privacy import kept_by
+def _check_terms(planned: Item) -> None:
+    """Refuse what a release would refuse, before another release of the plan is charged."""
+    from noiseaware.custodian.terms import terms_of
 
-        choice(planned.family, kept_by(planned.promise), **planned.choice)
+    terms_of(planned.family, **planned.terms)
 
 
 def _check_afford(plan: Plan) -> None:
@@ -151,40 +197,46 @@ def _check_afford(plan: Plan) -> None:
     account.afford(Approximate(epsilon, delta) if delta else Pure(epsilon))
 
 
-def _make(planned: Item, ledger: str | None, *, force: bool, json: bool) -> None:
+def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: bool) -> None:
     import noiseaware as na
+    from noiseaware.cli.progress import watching
+    from noiseaware.custodian.table import Table
+    from noiseaware.custodian.terms import terms_of
 
-    made = na.release(
-        planned.table,
-        planned.family,
-        epsilon=planned.epsilon,
-        rho=planned.rho,
-        delta=planned.delta,
-        ledger=ledger,
-        neighbours=planned.neighbours,  # type: ignore[arg-type]
-        **planned.choice,
-    )
+    is_public = terms_of(planned.family, **planned.terms).of_n is None
+    with watching(is_quiet=quiet, is_size_public=is_public) as progress:
+        table = Table(planned.table, planned.table_name, spark=planned.spark, progress=progress)
+        found = na.release(table, planned.family, ledger=ledger, **planned.terms)
+    made = list(found.values()) if isinstance(found, dict) else [found]
     if planned.output == "-":
-        typer.echo(made.to_json(), nl=False)
+        typer.echo(made[0].to_json(), nl=False)
         return
+    for path, one in zip(planned.files, made, strict=True):
+        _write(one, path, force=force)
+    if json:
+        texts = [one.to_json() for one in made]
+        typer.echo(texts[0] if "by" not in planned.division else f"[{','.join(texts)}]", nl=False)
+        return
+    typer.echo(_told(planned.files, made, ledger))
+
+
+def _write(made: "Release", path: str, *, force: bool) -> None:
     try:
-        made.save(planned.output, force=force)
+        made.save(path, force=force)
     except (OSError, ValueError) as error:
         typer.echo(made.to_json(), nl=False)
-        say(
-            f"the release is paid for but {planned.output} was not written ({error}); it is on standard output instead."
-        )
+        say(f"the release is paid for but {path} was not written ({error}); it is on standard output instead.")
         raise typer.Exit(BAD_INPUT) from None
-    typer.echo(made.to_json() if json else _told(planned, made, ledger), nl=not json)
 
 
-def _told(planned: Item, made: "Release", ledger: str | None) -> str:
+def _told(paths: list[str], made: "list[Release]", ledger: str | None) -> str:
     from noiseaware.words import brief
 
-    lines = [f"{planned.output}: {brief(made)}"]
+    lines = [f"{path}: {brief(one)}" for path, one in zip(paths, made, strict=True)]
     if ledger is not None:
         from noiseaware.cli.ledger import balance
         from noiseaware.custodian.ledger import Ledger
 
-        lines.append(f"{ledger}: {balance(Ledger(ledger))}")
+        account = Ledger(ledger)
+        lines.append(f"{account.path}: {balance(account)}")
     return "\n".join(lines)

@@ -2,8 +2,9 @@
 
     ε ≥ log((P(E | D) − δ) / P(E | D'))        ρ ≥ max over α of D_α(P(E | D) ‖ P(E | D'))/α        for any event E
 
-Two tables of one record each, as far apart as the bounds allow, go through the custodian's own sums and grid, and the
-promised noise is drawn for both a hundred thousand times. E is the most telling of {Λ ≥ t}, where Λ is the ratio of the
+Two tables of one record each, or one of one record and an empty one where records are added or removed, as far apart as
+the bounds allow, go through the custodian's own sums and grid, and the promised noise is drawn for both, and for n
+where it is private, a hundred thousand times. E is the most telling of {Λ ≥ t}, where Λ is the ratio of the
 two noise densities; t is chosen on one half of the releases and its probabilities are bounded on the other half, by the
 intervals of Clopper and Pearson (1934). An audit can show that a promise is broken, and never that it is kept. Nothing
 of a real table is read.
@@ -18,12 +19,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from noiseaware.custodian import release as releasing
-from noiseaware.custodian.noise import draw
+from noiseaware.custodian.grid import Grid
+from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import Table
+from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import Approximate, Number, Promise, ZeroConcentrated, kept_by, promised
+from noiseaware.privacy import (
+    Approximate,
+    Guarantee,
+    Neighbours,
+    Number,
+    Promise,
+    ZeroConcentrated,
+    promised,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,17 +109,22 @@ def audit(
     epsilon: Number | None = None,
     rho: Number | None = None,
     delta: Number | None = None,
+    neighbours: Neighbours = "replace",
     num_releases: int = 100_000,
 ) -> Audit:
     """Release the worst neighbours of a family so many times each, and bound ε from below."""
     promise = promised(epsilon=epsilon, rho=rho, delta=delta)
     if isinstance(num_releases, bool) or not isinstance(num_releases, int) or num_releases < 1000:
         raise ValueError(f"num_releases must be a whole number of at least 1000, got {num_releases}.")
-    family.sensitivity()  # refuses a family without bounds
-    grid = releasing.finest_grid(family, kept_by(promise), "replace")
-    tables = _furthest(family, grid)
+    terms = terms_of(family, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours)
+    grid = terms.grid(family)
+    tables = _furthest(family, grid, neighbours)
     totals = [_totals(family, row, grid.exponent) for row in tables]
-    losses = [_losses(grid, kept_by(promise), own, totals, num_releases) for own in totals]
+    parts = [_Part(grid, terms.of_statistics, (totals[0][0], totals[1][0]))]
+    if terms.of_n is not None:
+        counted = Grid(0, 1, 1, calibrated(terms.of_n, 1, 1))
+        parts.append(_Part(counted, terms.of_n, ([totals[0][1]], [totals[1][1]])))
+    losses = [np.sum([part.losses(side, num_releases) for part in parts], axis=0) for side in (0, 1)]
     lower, shares = _bound(losses[0], losses[1], _measure(promise))
     return Audit(family, promise, lower, shares, (losses[0], losses[1]), tables)
 
@@ -136,13 +151,16 @@ def _least_rho(low: float, high: float) -> float:
 # ---- the worst neighbours ------------------------------------------------------------------------------------------
 
 
-def _furthest(family: AbstractFamily, grid: Any) -> tuple[tuple, tuple]:
-    """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most."""
+def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tuple[tuple, tuple]:
+    """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most; or the
+    empty table and the one that differs most from it."""
     rows = list(itertools.islice(itertools.product(*_ends(family)), 729))
-    totals = [np.array(_totals(family, row, grid.exponent), dtype=float) for row in rows]
+    rows = rows if neighbours == "replace" else [(), *rows]
+    totals = [np.array(_totals(family, row, grid.exponent)[0], dtype=float) for row in rows]
     scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
     power = 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
     pairs = itertools.combinations(range(len(rows)), 2)
+    pairs = pairs if neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
     first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
     return rows[first], rows[second]
 
@@ -162,32 +180,43 @@ def _ends(family: AbstractFamily) -> list[list[Any]]:
     return [sorted({math.floor(x) for x in own}) if whole else [*own, own[-1] + 1, own[0] - 1] for own in ends]
 
 
-def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> list[int]:
-    frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, row, strict=True)})
-    return Table(frame).sums(family, exponent)[0]
+def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:
+    """The sums of a table of one record, or of none."""
+    values = row or [_ends(family)[j][0] for j in range(len(family.columns))]
+    frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, values, strict=True)})
+    return Table(frame if row else frame[:0]).sums(family, exponent, least=0)
 
 
 # ---- what the releases show ----------------------------------------------------------------------------------------
 
 
-def _losses(grid: Any, guarantee: Any, own: Sequence[int], both: Sequence[Sequence[int]], count: int) -> np.ndarray:
-    """Λ of so many releases of one table: how much likelier, in logs, each is from the first table than the second."""
-    width = len(own)
-    spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
-    law = type(grid.mechanism)(np.tile(spread, count))
-    noisy = draw(
-        law,
-        list(own) * count,
-        sensitivity=grid.sensitivity,
-        sensitivity_squared=grid.sensitivity_squared,
-        guarantee=guarantee,
-        entries=list(np.broadcast_to(grid.entries, width)) * count,
-    )
-    y = np.array(noisy, dtype=float).reshape(count, width)
-    first, second = ((y - np.array(totals, dtype=float)) / spread for totals in both)
-    if isinstance(grid.mechanism, DiscreteLaplace):
-        return (np.abs(second) - np.abs(first)).sum(1)
-    return 0.5 * (second**2 - first**2).sum(1)
+@dataclass(frozen=True)
+class _Part:
+    """What is released of two tables with noise of one law: the statistics, or n."""
+
+    grid: Grid
+    guarantee: Guarantee
+    totals: tuple[Sequence[int], Sequence[int]]
+
+    def losses(self, side: int, count: int) -> np.ndarray:
+        """Λ of so many releases of one table: how much likelier, in logs, each is from the first than the second."""
+        own, grid = self.totals[side], self.grid
+        width = len(own)
+        spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
+        law = type(grid.mechanism)(np.tile(spread, count))  # type: ignore[call-arg]
+        noisy = draw(
+            law,
+            list(own) * count,
+            sensitivity=grid.sensitivity,
+            sensitivity_squared=grid.sensitivity_squared,
+            guarantee=self.guarantee,
+            entries=list(np.broadcast_to(grid.entries, width)) * count,
+        )
+        y = np.array(noisy, dtype=float).reshape(count, width)
+        first, second = ((y - np.array(totals, dtype=float)) / spread for totals in self.totals)
+        if isinstance(grid.mechanism, DiscreteLaplace):
+            return (np.abs(second) - np.abs(first)).sum(1)
+        return 0.5 * (second**2 - first**2).sum(1)
 
 
 def _bound(

@@ -7,7 +7,9 @@ leave the choice between 64 and four billion to chance: the k-th candidate from 
 says that a wider bound must bring in a share r = max(q, 1 − q)/T of the records. All but the count is public.
 
 *Sensitivity.* Replacing one of n records moves #{x ≤ c} by 1 at most and nothing else in u, so u moves by Δ = 1 at
-most, by the triangle inequality. For q of denominator D, the integer T·D·u moves by T·D.
+most, by the triangle inequality. For q of denominator D, the integer T·D·u moves by T·D. Adding or removing one moves
+#{x ≤ c} − q·n by max(q, 1 − q) at most and the toll by r·k(c): T·D·u by max(q, 1 − q)·D·(T + greatest k) at most. Of
+several records of one person, each moves it so far at most.
 
 *Cost.* That of the exponential mechanism (exponential.py) with Δ = 1. The upper bound is chosen among the candidates
 above the lower one, which is public by then: costs add (Bun & Steinke 2016, lemma 2.3), and what follows from the
@@ -21,7 +23,7 @@ from fractions import Fraction
 
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.family import AbstractFamily
-from noiseaware.privacy import Guarantee, Number, Pure, ZeroConcentrated, exact
+from noiseaware.privacy import Guarantee, Neighbours, Number, exact, part_of
 
 SHARE = Fraction(1, 10)
 QUANTILES = (Fraction(1, 40), Fraction(39, 40))
@@ -48,6 +50,8 @@ class Selection:
     share: Fraction
     each: Guarantee
     rest: Guarantee
+    neighbours: Neighbours = "replace"
+    max_records: int = 1
 
     @property
     def extremes(self) -> tuple[tuple[float, float], ...]:
@@ -73,8 +77,11 @@ class Selection:
         return [-self._steps * abs(whole * c - part * n) - toll * k for c, k in zip(counts, ranks, strict=True)]
 
     def sensitivity(self, index: int) -> int:
-        """How far replacing a record moves a score of this quantile."""
-        return self._steps * self.quantiles[index].denominator
+        """How far neighbours move a score of this quantile."""
+        part, whole = self.quantiles[index].as_integer_ratio()
+        if self.neighbours == "replace":
+            return self.max_records * self._steps * whole
+        return self.max_records * max(part, whole - part) * (self._steps + max(_ranks(self.candidates)))
 
     @property
     def _steps(self) -> int:
@@ -90,7 +97,14 @@ class Selection:
         return select(scores, scale=self.scale(index), sensitivity=self.sensitivity(index), guarantee=self.each)
 
 
-def planned(family: AbstractFamily, guarantee: Guarantee, share: Number, quantiles: object) -> Selection:
+def planned(
+    family: AbstractFamily,
+    guarantee: Guarantee,
+    share: Number,
+    quantiles: object,
+    neighbours: Neighbours = "replace",
+    max_records: int = 1,
+) -> Selection:
     """How the bounds of a family are to be chosen, or a refusal; nothing of the table is needed."""
     support, given = getattr(family, "support", None), getattr(family, "bounds", None)
     if hasattr(family, "degrees"):
@@ -109,8 +123,10 @@ def planned(family: AbstractFamily, guarantee: Guarantee, share: Number, quantil
         candidates=_candidates(family, is_signed=support[0] < 0),
         quantiles=chosen,
         share=part,
-        each=_fraction(guarantee, part / len(chosen)),
-        rest=_fraction(guarantee, 1 - part),
+        each=part_of(guarantee, part / len(chosen)),
+        rest=part_of(guarantee, 1 - part),
+        neighbours=neighbours,
+        max_records=max_records,
     )
     for index in range(len(chosen)):
         selection.scale(index)
@@ -147,13 +163,6 @@ def _ranks(candidates: Sequence[float]) -> list[int]:
     """How many candidates further from 0 each is than the nearest."""
     order = {size: k for k, size in enumerate(sorted({abs(c) for c in candidates}))}
     return [order[abs(c)] for c in candidates]
-
-
-def _fraction(guarantee: Guarantee, part: Fraction) -> Guarantee:
-    """A part of a promise: costs add up."""
-    if isinstance(guarantee, Pure):
-        return Pure(guarantee.epsilon * part)
-    return ZeroConcentrated(guarantee.rho * part)
 
 
 def _checked_quantiles(quantiles: object) -> tuple[Fraction, Fraction]:

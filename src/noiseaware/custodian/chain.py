@@ -4,7 +4,7 @@
 
 The identity is random, so that no entry fits into another ledger. A chain without a secret shows what was edited by
 hand, by another program or by a failing disk. It cannot show the work of someone who recomputes every later hash, who
-cuts the end together with SQLite's count of entries, or who puts back an old copy: all of these are valid chains.
+cuts the end together with the count of entries, or who puts back an old copy: all of these are valid chains.
 """
 
 import hashlib
@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
+REMEDY = "release nothing more, and put back a copy that has the entry of every release"
 _written = json.JSONEncoder(default=list).encode  # a blob becomes a list of bytes, which is never equal to a text
 
 

@@ -10,18 +10,25 @@ import glob
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import duckdb
 
-_T = TypeVar("_T")
+from noiseaware.custodian.parser import literal, quoted
+from noiseaware.custodian.quiet import interruptible, quietly
+
+OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 _LONGEST_LINE = 2**20
+_LONGEST_RECORD = 2**24  # of a CSV file, as DuckDB has it of JSON; what a lost quote swallows counts too
+_LEAST_MEMORY, _MEMORY_A_THREAD = 1000, 250  # MB
 
 
-def connection() -> duckdb.DuckDBPyConnection:
-    """A silent connection of its own to the embedded DuckDB of this process."""
+def connection(*, counts_progress: bool = False) -> duckdb.DuckDBPyConnection:
+    """A silent connection of its own to the embedded DuckDB of this process; `query_progress` is asked for apart."""
     own = _embedded(os.getpid()).cursor()
-    if own.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
+    if counts_progress:
+        own.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true").fetchall()
+    elif own.execute("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]:
         # Where it is off already, as in a notebook without ipywidgets, even switching it off is an error.
         own.execute("SET enable_progress_bar = false").fetchall()
     return own
@@ -29,35 +36,44 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 @functools.cache  # starting one takes as long as a million rows; a forked process must not share it
 def _embedded(process: int) -> duckdb.DuckDBPyConnection:
-    """A DuckDB that fetches no extension and keeps nothing that it read."""
-    offline = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    return duckdb.connect(config={**offline, "enable_external_file_cache": False})
+    """A DuckDB that fetches no extension and keeps nothing that it read, not even in a file for want of memory.
+
+    Without a limit it would hold a CSV file in memory for as long as there is some.
+    """
+    memory = max(_LEAST_MEMORY, (os.cpu_count() or 1) * _MEMORY_A_THREAD)
+    forgetful = {"enable_external_file_cache": False, "temp_directory": "", "memory_limit": f"{memory}MB"}
+    return duckdb.connect(config=OFFLINE | forgetful)
 
 
-def _read_parquet(path: Path, columns: Sequence[str], complaint: str) -> duckdb.DuckDBPyRelation:
+def _read_parquet(
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
+) -> duckdb.DuckDBPyRelation:
     """Parquet: the types in the file are the schema."""
-    return quietly(lambda: connection().sql(f"SELECT * FROM read_parquet({_address(path)})"), complaint)
+    return quietly(lambda: own.sql(f"SELECT * FROM read_parquet({_address(path)})"), complaint)
 
 
-def _read_csv(path: Path, columns: Sequence[str], complaint: str) -> duckdb.DuckDBPyRelation:
+def _read_csv(
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
+) -> duckdb.DuckDBPyRelation:
     """CSV: the header row is the schema and tells the delimiter; all else is text, and nothing of it is sniffed.
 
     Short rows are padded with NULL, long ones cut, stray quotes kept, and bytes read as Latin-1, which has no
     invalid ones: so a record cannot make an error.
     """
-    names, delimiter = quietly(lambda: _header(path), complaint)
+    names, delimiter = quietly(lambda: header(path), complaint)
     check_columns(columns, names, path.name)
     kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     options = (
         f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
-        "encoding = 'latin-1', strict_mode = false, null_padding = true, parallel = false"
+        "encoding = 'latin-1', strict_mode = false, null_padding = true, parallel = false, "
+        f"max_line_size = {_LONGEST_RECORD}, buffer_size = {2 * _LONGEST_RECORD}"
     )
     records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
     wanted = ", ".join(f"c{names.index(column)} AS {quoted(column)}" for column in columns)
-    return quietly(lambda: connection().sql(f"SELECT {wanted} FROM {records}"), complaint)
+    return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
 
 
-def _header(path: Path) -> tuple[list[str], str]:
+def header(path: Path) -> tuple[list[str], str]:
     """The names in the first row, and the delimiter that splits it most."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         line = file.readline(_LONGEST_LINE)
@@ -66,7 +82,9 @@ def _header(path: Path) -> tuple[list[str], str]:
         return next(csv.reader(file, delimiter=delimiter)), delimiter
 
 
-def _read_json(path: Path, columns: Sequence[str], complaint: str) -> duckdb.DuckDBPyRelation:
+def _read_json(
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
+) -> duckdb.DuckDBPyRelation:
     """JSON, one object a line or one array: the keys are the schema, and a value is taken as text.
 
     In a file of lines, a broken line is a record of NULL; in a broken array the records cannot be told apart.
@@ -74,11 +92,11 @@ def _read_json(path: Path, columns: Sequence[str], complaint: str) -> duckdb.Duc
     layout = quietly(lambda: _layout(path), complaint)
     records = f"read_json_objects({_address(path)}, {layout})"
     pointers = {column: literal("/" + column.replace("~", "~0").replace("/", "~1")) for column in columns}
-    own = quietly(connection, complaint)
 
     def has(pointer: str) -> bool:
         having = f"SELECT 1 FROM {records} WHERE json_exists(json, {pointer}) LIMIT 1"
-        return bool(quietly(lambda: own.sql(having).fetchall(), complaint))
+        found = quietly(lambda: interruptible(own.sql(having).fetchall, own.interrupt), complaint)
+        return bool(found)
 
     check_columns(columns, [column for column, pointer in pointers.items() if has(pointer)], path.name)
     wanted = ", ".join(f"json ->> {pointer} AS {quoted(column)}" for column, pointer in pointers.items())
@@ -92,7 +110,7 @@ def _layout(path: Path) -> str:
     return "format = 'array'" if is_array else "format = 'newline_delimited', ignore_errors = true"
 
 
-READERS: dict[str, Callable[[Path, Sequence[str], str], duckdb.DuckDBPyRelation]] = {
+READERS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path, Sequence[str], str], duckdb.DuckDBPyRelation]] = {
     ".csv": _read_csv,
     ".parquet": _read_parquet,
     ".json": _read_json,
@@ -101,32 +119,20 @@ READERS: dict[str, Callable[[Path, Sequence[str], str], duckdb.DuckDBPyRelation]
 }
 
 
+def rows(own: duckdb.DuckDBPyConnection, path: Path) -> int | None:
+    """How many rows a Parquet file says it has; None of other files."""
+    if path.suffix.lower() != ".parquet":
+        return None
+    ((found,),) = own.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({_address(path)})").fetchall()
+    return int(found)
+
+
 def _address(path: Path) -> str:
     """A path as DuckDB takes it, where *, ? and [ would be patterns."""
     return literal(glob.escape(str(path)))
-
-
-def quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def check_columns(columns: Sequence[str], names: list[str], table: str) -> None:
     for column in columns:
         if names.count(column) != 1:
             raise ValueError(f"table {table} must have one column {column!r}, got {names.count(column)}.")
-
-
-def quietly(action: Callable[[], _T], complaint: str) -> _T:
-    """The outcome of an action, or a complaint that holds nothing of its error: an engine's error quotes records.
-
-    Raised after the error is forgotten, so that not even the exception's context leads back to it.
-    """
-    try:
-        return action()
-    except Exception:
-        pass
-    raise ValueError(complaint)

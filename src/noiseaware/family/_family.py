@@ -82,6 +82,16 @@ class AbstractFamily(eqx.Module):
     def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
         """t(x) of records as they are summed: clamped to the bounds, or 0 where dropped."""
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, "..."], theta: Float[Array, "..."], other: Float[Array, "..."]
+    ) -> Num[Array, "..."]:
+        """Records of `other` that go with records x of θ, the nearer the better: as if only θ had changed.
+
+        Any symmetric coupling will do: p(x | θ) q(x → x'; θ, θ') = p(x' | θ') q(x' → x; θ', θ). Records of their own,
+        as here, are one; better is to keep what x has besides θ, as a normal's (x − mean)/sd.
+        """
+        return self.sample(key, other, x.shape[-1])
+
     def named(self, theta):
         """θ by the names of its parameters; where there are several, they lie along the last axis."""
         if len(self.parameters) == 1:

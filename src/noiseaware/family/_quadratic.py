@@ -19,6 +19,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Num
 
 from noiseaware.family._family import AbstractFamily, Bounds, checked_bounds
@@ -137,6 +138,10 @@ class AbstractQuadraticFamily(AbstractFamily):
         """log p(s)/h_n(s) with the parameters of u integrated out, up to a constant."""
 
     @abc.abstractmethod
+    def log_of_count(self, prior, n: Numeric) -> Float[Array, ""]:
+        """What `from_real` and `log_evidence` together leave out of log p(v | n), and which depends on n alone."""
+
+    @abc.abstractmethod
     def expected(self, prior, n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         """The mean and the scatter of n typical records of the prior of the parameters of u."""
 
@@ -184,6 +189,12 @@ class AbstractQuadraticFamily(AbstractFamily):
         mean, scatter = self.split(s, n)
         factor = jnp.linalg.cholesky(scatter / n)
         return jnp.concatenate([mean, jnp.log(jnp.diag(factor)), factor[np.tril_indices(d, -1)]])
+
+
+def log_scatters(d: int, n: Numeric) -> Float[Array, ""]:
+    """The factor of n in the density of ū and C = nTTᵀ of d columns: n^{d/2}/Γ_d((n−1)/2) from the laws of ū and C,
+    and n^{d(n−1)/2} from |C| and dC/dT. The powers of 2 are those of the evidence."""
+    return 0.5 * d * n * jnp.log(n) - multigammaln(0.5 * (n - 1), d)
 
 
 def distance(dimension: int, neighbours: Neighbours, bounds: tuple | None = None) -> float:

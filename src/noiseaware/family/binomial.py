@@ -45,6 +45,14 @@ class AbstractSuccesses(AbstractScalarFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return (jax.random.uniform(key, (n, self.trials)) < theta).sum(-1, dtype=theta.dtype)
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, ""], other: Float[Array, ""]
+    ) -> Num[Array, " n"]:
+        """Each trial succeeds where a uniform number is below θ: given that it was, and given that it was not."""
+        kept, won = other / theta, (other - theta) / (1 - theta)
+        u = jax.random.uniform(key, (x.size, self.trials))
+        return jnp.where(jnp.arange(0.0, self.trials) < x[:, None], u < kept, u < won).sum(-1, dtype=theta.dtype)
+
     def update(self, prior: Beta, s: Num[Array, "*batch 1"], n: Numeric) -> Beta:
         return Beta(prior.a + s[..., 0], prior.b + n * self.trials - s[..., 0])
 

@@ -81,6 +81,15 @@ class Categorical(AbstractFamily):
             got = len(prior.concentration)  # type: ignore[attr-defined]
             raise ValueError(f"prior must have {len(self.levels)} concentrations, one a level, got {got}.")
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, " k"], other: Float[Array, " k"]
+    ) -> Num[Array, " n"]:
+        """A record keeps its level with probability min(1, θ'/θ), or goes to one whose probability rises."""
+        key_kept, key_new = jax.random.split(key)
+        is_kept = jax.random.uniform(key_kept, x.shape) * theta[x] < other[x]
+        gains = jnp.maximum(other - theta, jnp.finfo(theta.dtype).tiny)
+        return jnp.where(is_kept, x, jax.random.categorical(key_new, jnp.log(gains), shape=x.shape))
+
     def update(self, prior: Dirichlet, s: Num[Array, "*batch k"], n: Numeric) -> Dirichlet:
         return Dirichlet(jnp.asarray(prior.concentration) + s)
 

@@ -45,6 +45,11 @@ class Exponential(AbstractUnboundedFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return jax.random.exponential(key, (n,)) / theta
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, ""], other: Float[Array, ""]
+    ) -> Num[Array, " n"]:
+        return x * (theta / other)
+
     def update(self, prior: Gamma, s: Num[Array, "*batch 1"], n: Numeric) -> Gamma:
         return Gamma(prior.shape + n, prior.rate + s[..., 0])
 

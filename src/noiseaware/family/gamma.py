@@ -64,6 +64,11 @@ class Gamma(AbstractUnboundedFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return jax.random.gamma(key, self.shape, (n,)) / theta
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, ""], other: Float[Array, ""]
+    ) -> Num[Array, " n"]:
+        return x * (theta / other)
+
     def update(self, prior: GammaPrior, s: Num[Array, "*batch 1"], n: Numeric) -> GammaPrior:
         return GammaPrior(prior.shape + n * self.shape, prior.rate + s[..., 0])
 

@@ -45,6 +45,14 @@ class Geometric(AbstractUnboundedFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return jnp.floor(-jax.random.exponential(key, (n,)) / jnp.log1p(-theta))
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, ""], other: Float[Array, ""]
+    ) -> Num[Array, " n"]:
+        """x = ⌊w/rate⌋ of an exponential w, rate = −log(1 − θ): w given x, and the same w at the other rate."""
+        rate, wanted = -jnp.log1p(-theta), -jnp.log1p(-other)
+        within = -jnp.log1p(-theta * jax.random.uniform(key, x.shape))
+        return jnp.floor((x * rate + within) / wanted)
+
     def update(self, prior: Beta, s: Num[Array, "*batch 1"], n: Numeric) -> Beta:
         return Beta(prior.a + n, prior.b + s[..., 0])
 

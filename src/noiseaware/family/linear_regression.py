@@ -18,12 +18,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._pivots import log_pivots_of_both
-from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
-from noiseaware.family.multivariate_normal import MultivariateNormal, moment_names, update_normal
+from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals, log_scatters
+from noiseaware.family.multivariate_normal import (
+    MultivariateNormal,
+    evidence_of_count,
+    moment_names,
+    update_normal,
+)
 from noiseaware.prior import (
     AbstractPrior,
     CovariateMoments,
@@ -106,6 +112,11 @@ class LinearRegression(AbstractQuadraticFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, " m"], n: int) -> Num[Array, "d n"]:
         return self._joint.sample(key, self._joint_theta(theta), n)
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, "d n"], theta: Float[Array, " m"], other: Float[Array, " m"]
+    ) -> Num[Array, "d n"]:
+        return self._joint.carried(key, x, self._joint_theta(theta), self._joint_theta(other))
+
     def residual(self, theta: Float[Array, " m"], y: Float[Array, " k"], n: Numeric) -> Float[Array, ""]:
         """‖Σzy − Sθ‖₁ + |residual sum of squares − nσ²| in the units of u, from θ and the release alone."""
         q = self.dimension
@@ -164,7 +175,9 @@ class LinearRegression(AbstractQuadraticFamily):
         mean = jnp.linalg.solve(forward, jnp.asarray(inner.mean) + self._shift)
         precision = forward.T @ jnp.asarray(inner.precision) @ forward * self.half[-1] ** 2
         regression = NormalInverseGamma(mean, precision, inner.shape, inner.scale * self.half[-1] ** 2)
-        return Independent(regression=regression, covariates=prior.parts["covariates"])
+        about_x = prior.parts["covariates"]  # of moments nothing is unknown, and nobody asks for them again
+        covariates = self._covariates.unscaled(about_x) if isinstance(about_x, NormalInverseWishart) else about_x
+        return Independent(regression=regression, covariates=covariates)
 
     def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch k"]:
         q = self.dimension
@@ -220,6 +233,10 @@ class LinearRegression(AbstractQuadraticFamily):
         root = jnp.linalg.cholesky(n * jnp.asarray(covariates.covariance))
         away = jax.scipy.linalg.solve_triangular(root, sums - n * jnp.asarray(covariates.mean), lower=True)
         return own - back - 0.5 * (away**2).sum()
+
+    def log_of_count(self, prior: Independent, n: Numeric) -> Float[Array, ""]:
+        of_covariates = evidence_of_count(prior.parts["covariates"], len(self.x), n)
+        return log_scatters(self.dimension, n) + of_covariates + gammaln(prior.parts["regression"].shape + 0.5 * n)
 
     def expected(self, prior: Independent, n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         regression, covariates = prior.parts["regression"], prior.parts["covariates"]

@@ -112,6 +112,11 @@ class LinearRegressionFourth(AbstractFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, " m"], n: int) -> Num[Array, "d n"]:
         return self.regression.sample(key, theta, n)
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, "d n"], theta: Float[Array, " m"], other: Float[Array, " m"]
+    ) -> Num[Array, "d n"]:
+        return self.regression.carried(key, x, theta, other)
+
     def update(self, prior: AbstractPrior, s: Num[Array, " k"], n: Numeric) -> AbstractPrior:
         return self.regression.update(prior, s[: len(self.regression.statistics)], n)
 

@@ -9,11 +9,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._pivots import log_pivots
-from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals
+from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals, log_scatters
 from noiseaware.prior import NormalInverseWishart, Numeric
 
 
@@ -74,9 +75,20 @@ class MultivariateNormal(AbstractQuadraticFamily):
         return 0.5 * square - 0.5 * jnp.linalg.slogdet(precision)[1]
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, " m"], n: int) -> Num[Array, "d n"]:
+        mean, root = self._law(theta)
+        return mean + root @ jax.random.normal(key, (self.dimension, n))
+
+    def _law(self, theta: Float[Array, "*b m"]) -> tuple[Float[Array, "*b d 1"], Float[Array, "*b d d"]]:
+        """The mean, as a column, and the Cholesky factor of the covariance."""
         parts = self.named(theta)
-        root = jnp.linalg.cholesky(parts["covariance"])
-        return parts["mean"][:, None] + root @ jax.random.normal(key, (self.dimension, n))
+        return parts["mean"][..., None], jnp.linalg.cholesky(parts["covariance"])
+
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, "d n"], theta: Float[Array, " m"], other: Float[Array, " m"]
+    ) -> Num[Array, "d n"]:
+        """The same standard normal numbers."""
+        mean, root = self._law(jnp.stack([theta, other]))
+        return mean[1] + root[1] @ jax.scipy.linalg.solve_triangular(root[0], x - mean[0], lower=True)
 
     def check_prior(self, prior: object) -> None:
         check_conjugate(self, prior)
@@ -113,6 +125,9 @@ class MultivariateNormal(AbstractQuadraticFamily):
         posterior = update_normal(prior, mean, scatter, n)
         return -posterior.dof * log_pivots(jnp.asarray(posterior.scale)).sum()
 
+    def log_of_count(self, prior: NormalInverseWishart, n: Numeric) -> Float[Array, ""]:
+        return log_scatters(self.dimension, n) + evidence_of_count(prior, self.dimension, n)
+
     def expected(
         self, prior: NormalInverseWishart, n: Numeric
     ) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
@@ -127,6 +142,11 @@ def update_normal(
     centre = prior.mean + n / count * away
     scale = prior.scale + scatter + prior.count * n / count * jnp.outer(away, away)
     return NormalInverseWishart(centre, count, scale, prior.dof + n)
+
+
+def evidence_of_count(prior: NormalInverseWishart, d: int, n: Numeric) -> Float[Array, ""]:
+    """The factor of n in ∫ p(θ) |Σ|^{−n/2} e^{…} dθ, less 2^{dn/2}."""
+    return multigammaln(0.5 * (prior.dof + n), d) - 0.5 * d * jnp.log(prior.count + n)
 
 
 def moment_names(columns: tuple[str, ...]) -> tuple[str, ...]:

@@ -84,6 +84,11 @@ class NormalMean(AbstractUnboundedFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return theta + self.variance**0.5 * jax.random.normal(key, (n,))
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, ""], other: Float[Array, ""]
+    ) -> Num[Array, " n"]:
+        return x + (other - theta)
+
     def update(self, prior: NormalPrior, s: Num[Array, "*batch 1"], n: Numeric) -> NormalPrior:
         precision = 1 / prior.variance + n / self.variance
         location = prior.mean / prior.variance + s[..., 0] / self.variance
@@ -205,6 +210,11 @@ class NormalMeanVariance(AbstractTruncatedFamily):
 
     def sample(self, key: Key[Array, ""], theta: Float[Array, "2"], n: int) -> Num[Array, " n"]:
         return theta[0] + jnp.sqrt(theta[1]) * jax.random.normal(key, (n,))
+
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, "2"], other: Float[Array, "2"]
+    ) -> Num[Array, " n"]:
+        return other[0] + (x - theta[0]) * jnp.sqrt(other[1] / theta[1])
 
     def update(self, prior: NormalInverseGamma, s: Num[Array, "*batch 2"], n: Numeric) -> NormalInverseGamma:
         """In units of u, and back."""

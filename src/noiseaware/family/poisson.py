@@ -46,6 +46,14 @@ class Poisson(AbstractUnboundedFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, ""], n: int) -> Num[Array, " n"]:
         return jax.random.poisson(key, theta, (n,)).astype(theta.dtype)
 
+    def carried(
+        self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, ""], other: Float[Array, ""]
+    ) -> Num[Array, " n"]:
+        """Events are thinned where θ falls, and others join them where it rises."""
+        key_kept, key_new = jax.random.split(key)
+        kept = jax.random.binomial(key_kept, x, jnp.minimum(other / theta, 1.0), x.shape)
+        return kept + jax.random.poisson(key_new, jnp.maximum(other - theta, 0.0), x.shape).astype(theta.dtype)
+
     def update(self, prior: Gamma, s: Num[Array, "*batch 1"], n: Numeric) -> Gamma:
         return Gamma(prior.shape + s[..., 0], prior.rate + n)
 

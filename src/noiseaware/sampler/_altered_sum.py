@@ -6,6 +6,7 @@ the bounds that integrand does not die out: there the record is put on a lattice
 neighbours, which keeps the mean), tilted by e^{cx}, and convolved n times by the FFT.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -124,17 +125,30 @@ def log_likelihood(
     mechanism: AbstractMechanism,
     y: Float[Array, ""],
     n: Numeric,
-    theta: Float[Array, ""],
-) -> Float[Array, ""]:
-    """log p(y | θ)."""
-    law = record(family, theta)
-    point = _contour.evaluate(law, mechanism, y, n)
-    lattice, covers = _lattice(family, mechanism, y, n, theta, law, point.tilt)
-    log_weight = law.log_mass + point.tilt * law.x
+    theta: Float[Array, " m"],
+) -> Float[Array, " m"]:
+    """log p(y | θ) for a vector of θ; where the contour serves all of them, the lattice is left out."""
+    laws = jax.vmap(lambda t: record(family, t))(theta)
+    points = jax.vmap(lambda law: _contour.evaluate(law, mechanism, y, n))(laws)
+    by_lattice = jax.vmap(functools.partial(_needs_lattice, family, n))(theta, laws, points.tilt)
+
+    def with_lattice(points: _contour.Point) -> Float[Array, " m"]:
+        lattice = jax.vmap(functools.partial(_lattice, family, mechanism, y, n))(theta, laws, points.tilt)
+        return jnp.where(by_lattice, lattice, points.log_density)
+
+    return jax.lax.cond(by_lattice.any(), with_lattice, lambda points: points.log_density, points)
+
+
+def _needs_lattice(
+    family: AbstractUnboundedFamily, n: Numeric, theta: Float[Array, ""], law: Record, tilt: Float[Array, ""]
+) -> Bool[Array, ""]:
+    """Whether few records are strictly between the bounds, or the lattice holds the sum without rounding any."""
+    log_weight = law.log_mass + tilt * law.x
     inner = n * jnp.exp(jax.nn.logsumexp(log_weight[:-2]) - jax.nn.logsumexp(log_weight))
     low, high = _bounds(family)
     smooth = (inner > _INNER) | (family.is_integer and high - low <= 1)
-    return jnp.where(smooth & ~covers, point.log_density, lattice)
+    *_, covers = _grid(family, theta, law, tilt, n)
+    return ~smooth | covers
 
 
 # ---- few records between the bounds: the lattice -------------------------------------------------------------
@@ -148,9 +162,9 @@ def _lattice(
     theta: Float[Array, ""],
     law: Record,
     tilt: Float[Array, ""],
-) -> tuple[Float[Array, ""], Bool[Array, ""]]:
-    """log p(y | θ) by n-fold convolution, and whether the lattice holds it without rounding any record."""
-    start, step, exact = _grid(family, theta, law, tilt, n)
+) -> Float[Array, ""]:
+    """log p(y | θ) by n-fold convolution."""
+    start, step, _ = _grid(family, theta, law, tilt, n)
     log_cell = _cell_masses(family, theta, law, start, step) + tilt * step * jnp.arange(0.0, _CELLS)
     atoms = law.x[-2:]
     log_atom = law.log_mass[-2:] + tilt * (atoms - start)
@@ -173,13 +187,14 @@ def _lattice(
     s = n * start + step * index
     log_weight = mechanism.log_density(y - s) - tilt * step * index
     log_term = jnp.where(probability > 1e-16, jnp.log(jnp.maximum(probability, 1e-300)) + log_weight, -jnp.inf)
-    return jax.nn.logsumexp(log_term) + n * (jnp.log(total) + top), exact
+    return jax.nn.logsumexp(log_term) + n * (jnp.log(total) + top)
 
 
 def _grid(
     family: AbstractUnboundedFamily, theta: Float[Array, ""], law: Record, tilt: Float[Array, ""], n: Numeric
 ) -> tuple[Float[Array, ""], Float[Array, ""], Bool[Array, ""]]:
-    """Start and step of the lattice: wide enough for 18 standard deviations of the sum and a few single records."""
+    """Start and step of the lattice, wide enough for 18 standard deviations of the sum and a few single records; and
+    whether it holds every record as it is."""
     low, high = _open_interval(family)
     start, stop = (jnp.clip(edge, low, max(high, low)) for edge in family.window(theta))
     k, _, variance = law.tilted(tilt)

@@ -18,7 +18,8 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
-from noiseaware.mechanism import AbstractMechanism
+from noiseaware.artifact import NoisyCount
+from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
 from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.sampler import _line
 
@@ -26,8 +27,43 @@ _MOST_BLOCKS = 2**16
 _BISECTIONS = 36
 _MEAN_NODES = 512
 _TRIES = 100_000
+_REACH = {True: 45.0, False: 9.0}  # scales of the noise of a private n, Laplace or Gaussian, within which it lies
+_ROUND_OFF = 1e-15  # of the FFT, against a greatest mass of 1
 
 LogWeight = Callable[[Float[Array, "... J"]], Float[Array, "... J"]]
+
+
+class Total(NamedTuple):
+    """A private number of records: what was released of it, the law of its noise, and the most that it may be."""
+
+    value: Float[Array, ""]
+    mechanism: AbstractMechanism
+    most: Float[Array, ""]
+
+    def wanted(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
+        """The n at which log p(ñ | n) has this slope; of Laplace noise, the kink."""
+        shift = 0.0 if _is_laplace(self.mechanism) else self.mechanism.spread**2 * tilt
+        return jnp.maximum(self.value, 1.0) - shift
+
+    def held(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
+        """The tilt, within the slopes that log p(ñ | n) has."""
+        steepest = 1 / jnp.asarray(self.mechanism.spread)
+        return jnp.clip(tilt, -steepest, steepest) if _is_laplace(self.mechanism) else tilt
+
+
+def total_of(count: NoisyCount) -> Total:
+    """The total of a noisy count, which is within reach of what was released."""
+    most = count.likely + math.ceil(_REACH[_is_laplace(count.mechanism)] * count.mechanism.spread)  # type: ignore[operator]
+    return Total(jnp.asarray(float(count.value)), count.mechanism, jnp.asarray(float(most)))
+
+
+def most_of(n: Numeric | Total) -> Numeric:
+    """The most records that there may be."""
+    return n.most if isinstance(n, Total) else n
+
+
+def _is_laplace(mechanism: AbstractMechanism) -> bool:
+    return isinstance(mechanism, Laplace | DiscreteLaplace)
 
 
 class Shape(NamedTuple):
@@ -38,22 +74,26 @@ class Shape(NamedTuple):
     full: bool
 
 
-def shape_for(prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "*batch J"], n: Numeric) -> Shape:
+def shape_for(
+    prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "*batch J"], n: Numeric | Total
+) -> Shape:
     """Every count from 0 to n where that is affordable, else the widest window that any count needs, in strides."""
-    if n < _MOST_BLOCKS:
-        return Shape(2 ** math.ceil(math.log2(n + 2)), 1, True)
+    if (most := float(most_of(n))) < _MOST_BLOCKS:
+        return Shape(2 ** math.ceil(math.log2(most + 2)), 1, True)
     width = float(_widest(prior, mechanism, y.reshape(-1, y.shape[-1]), n)) + 3
     blocks = min(2 ** math.ceil(math.log2(width)), _MOST_BLOCKS)
     return Shape(blocks, 2 ** math.ceil(math.log2(width / blocks)), False)
 
 
 @jax.jit
-def _widest(prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "b J"], n: Numeric) -> Float[Array, ""]:
+def _widest(
+    prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "b J"], n: Numeric | Total
+) -> Float[Array, ""]:
     """The widest window of the counts of a batch of releases."""
 
     def one(y: Float[Array, " J"]) -> Float[Array, ""]:
         log_weight = _posterior_weight(prior, mechanism, y)
-        moments = functools.partial(_moments_found, log_weight, y, n)
+        moments = functools.partial(_moments_found, log_weight, y, most_of(n))
         found = moments(_tilt(moments, log_weight, y, n))
         return (found.high - found.low).max()
 
@@ -111,13 +151,14 @@ def _moments_found(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, til
 
 
 def _tilt(
-    moments: Callable[[Float[Array, ""]], Moments], log_weight: LogWeight, y: Float[Array, " J"], n: Numeric
+    moments: Callable[[Float[Array, ""]], Moments], log_weight: LogWeight, y: Float[Array, " J"], n: Numeric | Total
 ) -> Float[Array, ""]:
     """λ by bisection, to well within what moves a mean by a standard deviation.
 
-    On a sinh scale: far from the λ sought, λk is so large that its rounding would hide the mass.
+    On a sinh scale: far from the λ sought, λk is so large that its rounding would hide the mass. Of a private n, the
+    sum wanted is where p(n | y, ñ) is greatest: where λ is the slope of log p(ñ | n).
     """
-    zero, top = jnp.zeros_like(y), jnp.full_like(y, n)
+    zero, top = jnp.zeros_like(y), jnp.full_like(y, most_of(n))
     # |λ| never needs to pass the steepest slope of a log weight, which is at an end, by more than this
     ends = log_weight(jnp.stack([zero, zero + 1, top - 1, top]))
     reach = jnp.maximum(jnp.abs(ends[1] - ends[0]).max(), jnp.abs(ends[3] - ends[2]).max()) + 60
@@ -125,36 +166,39 @@ def _tilt(
     def halve(_, bracket):
         low, high = bracket
         middle = 0.5 * (low + high)
-        below = moments(jnp.sinh(middle)).mean.sum() < n
+        tilt = jnp.sinh(middle)
+        below = moments(tilt).mean.sum() < (n.wanted(tilt) if isinstance(n, Total) else n)
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
     edge = jnp.arcsinh(reach)
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (-edge, edge))
-    return jnp.sinh(0.5 * (low + high))
+    tilt = jnp.sinh(0.5 * (low + high))
+    return n.held(tilt) if isinstance(n, Total) else tilt
 
 
-def forward(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, shape: Shape) -> Forward:
+def forward(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric | Total, shape: Shape) -> Forward:
     """The tilted masses and their partial convolutions, widest count first."""
+    most = most_of(n)
     size = 4 * shape.blocks
     offset = jnp.arange(0.0, shape.blocks * shape.stride)
     if shape.full:
         k = jnp.broadcast_to(offset[:, None], (offset.size, y.size))
-        log_g = jnp.where(k <= n, log_weight(k), -jnp.inf)
+        log_g = jnp.where(k <= most, log_weight(k), -jnp.inf)
         moments = functools.partial(_moments_listed, log_g, offset)
         tilt = _tilt(moments, log_weight, y, n)
         found = moments(tilt)
     else:
-        moments = functools.partial(_moments_found, log_weight, y, n)
+        moments = functools.partial(_moments_found, log_weight, y, most)
         tilt = _tilt(moments, log_weight, y, n)
         found = moments(tilt)
-        k = _starts(found, n, float(offset.size)) + offset[:, None]
-        log_g = jnp.where(k <= n, log_weight(k), -jnp.inf)
+        k = _starts(found, most, float(offset.size)) + offset[:, None]
+        log_g = jnp.where(k <= most, log_weight(k), -jnp.inf)
     order = jnp.argsort(-found.variance)
     log_g = jax.nn.logsumexp((log_g + tilt * k).reshape(shape.blocks, shape.stride, -1), axis=1).T[order]
     peak = log_g.max(axis=1)
     g = jnp.exp(log_g - peak[:, None])
-    # with every count from 0 on, no partial sum above n can reach the total n
-    reachable = jnp.arange(0.0, size) <= (n if shape.full else float(size))
+    # with every count from 0 on, no partial sum above the most can reach a total up to it
+    reachable = jnp.arange(0.0, size) <= (most if shape.full else float(size))
 
     def convolve(carry, g_next):
         f, log_scale = carry
@@ -174,11 +218,12 @@ def _starts(found: Moments, n: Numeric, reach: float) -> Float[Array, " J"]:
     return jnp.minimum(start, jnp.maximum(n - reach + 1, 0.0))
 
 
-def _backward(key: Key[Array, ""], chain: Forward, n: Numeric, num_draws: int, shape: Shape) -> Float[Array, "d J"]:
+def _backward(
+    key: Key[Array, ""], chain: Forward, n: Float[Array, " d"], num_draws: int, shape: Shape
+) -> Float[Array, "d J"]:
     """Counts from J down to 2 by rejection: k_j from g_j, kept with probability f_{j−1}(rest) / max f_{j−1}."""
     size = chain.f.shape[1]
-    middle = 0.5 * (shape.stride - 1)
-    total = jnp.round((n - chain.start.sum() - chain.g.shape[0] * middle) / shape.stride)
+    total = jnp.round((n - _least(chain, shape)) / shape.stride)
     cumulative = jnp.cumsum(chain.g, axis=1)
 
     def one_count(carry, level):
@@ -201,12 +246,17 @@ def _backward(key: Key[Array, ""], chain: Forward, n: Numeric, num_draws: int, s
         return (left - block, key), block
 
     levels = (cumulative[1:], chain.f[:-1])
-    (left, _), blocks = jax.lax.scan(one_count, (jnp.full(num_draws, total), key), levels, reverse=True)
+    (left, _), blocks = jax.lax.scan(one_count, (total, key), levels, reverse=True)
     return jnp.concatenate([left[None], blocks]).T
 
 
+def _least(chain: Forward, shape: Shape) -> Float[Array, ""]:
+    """The sum of the counts in the middle of their first blocks."""
+    return chain.start.sum() + chain.g.shape[0] * 0.5 * (shape.stride - 1)
+
+
 def _counts(
-    key: Key[Array, ""], log_weight: LogWeight, chain: Forward, n: Numeric, num_draws: int, shape: Shape
+    key: Key[Array, ""], log_weight: LogWeight, chain: Forward, n: Float[Array, " d"], num_draws: int, shape: Shape
 ) -> Float[Array, "d J"]:
     """Counts in the family's order: blocks by backward draws, then the place within each block."""
     key_block, key_place = jax.random.split(key)
@@ -215,11 +265,26 @@ def _counts(
     k = k[:, inverse]
     if shape.stride > 1:
         places = jnp.arange(0.0, shape.stride)[:, None, None]
-        inside = jnp.where(k + places <= n, log_weight(k + places) + chain.tilt * places, -jnp.inf)
+        inside = jnp.where(k + places <= n[:, None], log_weight(k + places) + chain.tilt * places, -jnp.inf)
         k = k + jax.random.categorical(key_place, inside, axis=0).astype(k.dtype)
         widest = chain.order[0]
         k = k.at[:, widest].add(n - k.sum(axis=1))
     return jnp.where(k < 0, 0.0, k)
+
+
+def _log_totals(
+    chain: Forward, total: Total, shape: Shape, log_arrangements: Callable[[Float[Array, " s"]], Float[Array, " s"]]
+) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
+    """Every total n within reach, and log of f_J(n) p(ñ | n) times its number of arrangements, the tilt undone."""
+    f, size = chain.f[-1], chain.f.shape[1]
+    place, least = jnp.arange(0.0, size), _least(chain, shape)
+    near = (total.wanted(chain.tilt) - least) / shape.stride
+    n = least + shape.stride * (place + size * jnp.round((near - place) / size))  # the FFT is periodic
+    log_f = jnp.where(f > _ROUND_OFF, jnp.log(jnp.maximum(f, _ROUND_OFF)), -jnp.inf)
+    inside = (n <= total.most) & (n >= 0)
+    n = jnp.where(inside, n, 0.0)
+    log_weight = log_f - chain.tilt * n + total.mechanism.log_density(total.value - jnp.round(n)) + log_arrangements(n)
+    return n, jnp.where(inside, log_weight, -jnp.inf)
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "shape"))
@@ -228,30 +293,39 @@ def draws(
     prior: Dirichlet,
     mechanism: AbstractMechanism,
     y: Float[Array, " J"],
-    n: Numeric,
+    n: Numeric | Total,
     *,
     num_draws: int,
     shape: Shape,
 ) -> Float[Array, "num_draws J"]:
-    """k from p(k | y), then θ from Dirichlet(α + k)."""
-    key_count, key_theta = jax.random.split(key)
+    """k from p(k | y), then θ from Dirichlet(α + k); a private n is drawn before, from p(n | y, ñ)."""
+    key_count, key_theta, key_total = jax.random.split(key, 3)
+    concentration = jnp.asarray(prior.concentration)
     log_weight = _posterior_weight(prior, mechanism, y)
     chain = forward(log_weight, y, n, shape)
-    k = _counts(key_count, log_weight, chain, n, num_draws, shape)
-    return Dirichlet(jnp.asarray(prior.concentration) + k).sample(key_theta, (num_draws,))
+    if isinstance(n, Total):
+        whole = concentration.sum()
+        totals, log_mass = _log_totals(chain, n, shape, lambda n: gammaln(n + 1.0) - gammaln(n + whole))
+        total = totals[jax.random.categorical(key_total, log_mass, shape=(num_draws,))]
+    else:
+        total = jnp.full(num_draws, n)
+    k = _counts(key_count, log_weight, chain, total, num_draws, shape)
+    return Dirichlet(concentration + k).sample(key_theta, (num_draws,))
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
 def log_likelihood(
-    mechanism: AbstractMechanism, y: Float[Array, " J"], n: Numeric, theta: Float[Array, "m J"], *, shape: Shape
+    mechanism: AbstractMechanism, y: Float[Array, " J"], n: Numeric | Total, theta: Float[Array, "m J"], *, shape: Shape
 ) -> Float[Array, " m"]:
-    """log p(y | θ) = log n! + log f_J(n), with g_j(k) = θ_j^k/k! · noise(y_j − k)."""
+    """log p(y | θ) = log n! + log f_J(n), with g_j(k) = θ_j^k/k! · noise(y_j − k); summed over a private n."""
 
     def at(theta: Float[Array, " J"]) -> Float[Array, ""]:
         def log_weight(k: Float[Array, "... J"]) -> Float[Array, "... J"]:
             return k * jnp.log(theta) - gammaln(k + 1.0) + mechanism.log_density(y - k)
 
         chain = forward(log_weight, y, n, shape)
+        if isinstance(n, Total):
+            return jax.nn.logsumexp(_log_totals(chain, n, shape, lambda n: gammaln(n + 1.0))[1]) + chain.log_scale
         total = jnp.round((n - chain.start.sum()) / shape.stride)
         last = chain.f[-1, jnp.mod(total, chain.f.shape[1]).astype(int)]
         return jnp.log(last) + chain.log_scale - chain.tilt * n + gammaln(n + 1.0)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 # Log density this far below the maximum holds no mass that a draw could show: e^−50 · (number of cells) < 1e−17.
 _DEPTH = 50.0
@@ -91,23 +91,43 @@ def redistribute(nodes: Float[Array, " m"], log_density: Float[Array, " m"]) -> 
 def refine(
     nodes: Float[Array, " m"], log_density: Float[Array, " m"], finer: int
 ) -> tuple[Float[Array, " f"], Float[Array, " f"]]:
-    """Cubic interpolation of the log density at `finer` points a cell.
+    """Cubic interpolation of the log density at `finer` points a cell."""
+    length = jnp.maximum(jnp.diff(nodes), 1e-300)
+    u = jnp.arange(0.0, finer) / finer
+    cubic = _cubic(length, log_density, u)
+    points = nodes[:-1, None] + u * length[:, None]
+    return jnp.append(points.ravel(), nodes[-1]), jnp.append(cubic.ravel(), log_density[-1])
+
+
+def interpolate(
+    nodes: Float[Array, " m"], log_density: Float[Array, " m"], points: Float[Array, " f"]
+) -> Float[Array, " f"]:
+    """The same cubics at any points between the first node and the last."""
+    cell = jnp.clip(jnp.searchsorted(nodes, points, side="right") - 1, 0, nodes.size - 2)
+    length = jnp.maximum(jnp.diff(nodes), 1e-300)
+    return _cubic(length, log_density, ((points - nodes[cell]) / length[cell])[:, None], cell)[:, 0]
+
+
+def _cubic(
+    length: Float[Array, " c"],
+    log_density: Float[Array, " m"],
+    u: Float[Array, "..."],
+    cell: Int[Array, " f"] | slice = slice(None),
+) -> Float[Array, "..."]:
+    """The cubics of the given cells at shares u of their length.
 
     Slopes are those of the parabola through three nodes, held within three times the smaller secant where the two
     secants agree in sign: no overshoot where the log density is monotone (Fritsch & Carlson 1980).
     """
-    length = jnp.maximum(jnp.diff(nodes), 1e-300)
     secant = jnp.diff(log_density) / length
     before, after = secant[:-1], secant[1:]
     parabola = (before * length[1:] + after * length[:-1]) / (length[1:] + length[:-1])
     most = 3 * jnp.minimum(jnp.abs(before), jnp.abs(after))
     limited = jnp.where(before * after > 0, jnp.clip(parabola, -most, most), parabola)
     slope = jnp.concatenate([secant[:1], limited, secant[-1:]])
-    u = jnp.arange(0.0, finer) / finer
-    rise, left, right = (secant * length)[:, None], (slope[:-1] * length)[:, None], (slope[1:] * length)[:, None]
-    cubic = log_density[:-1, None] + u * (left + u * (3 * rise - 2 * left - right + u * (left + right - 2 * rise)))
-    points = nodes[:-1, None] + u * length[:, None]
-    return jnp.append(points.ravel(), nodes[-1]), jnp.append(cubic.ravel(), log_density[-1])
+    parts = secant * length, slope[:-1] * length, slope[1:] * length, log_density[:-1]
+    rise, left, right, start = (part[cell][:, None] for part in parts)
+    return start + u * (left + u * (3 * rise - 2 * left - right + u * (left + right - 2 * rise)))
 
 
 def draw(

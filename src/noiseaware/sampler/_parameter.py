@@ -3,7 +3,7 @@
     p(θ | y) ∝ p(θ) p(y | θ)
 
 The log likelihood comes from _latent_sum (records as they are) or _altered_sum (clamped or dropped). In the prior's
-real coordinate the line is narrowed to where the mass is, the log posterior evaluated at 128 nodes there, placed by
+real coordinate the line is narrowed to where the mass is, the log posterior evaluated at nodes there, placed by
 mass and curvature, interpolated by cubics, and θ drawn by the inverse CDF. Records that are dropped make E t(x) rise
 and fall with θ, so the line is searched in pieces on which it is monotone.
 """
@@ -17,9 +17,11 @@ from jaxtyping import Array, Float, Key
 from noiseaware.family import AbstractScalarFamily, AbstractUnboundedFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractScalarPrior, Numeric
-from noiseaware.sampler import _altered_sum, _latent_sum, _line
+from noiseaware.sampler import _altered_sum, _latent_sum, _line, _noisy_count
+from noiseaware.sampler._noisy_count import Sizes
 
 _NODES, _NARROW, _SPREAD = 128, 5, 2
+_NODES_NOISY = 48  # where n is noisy, every node costs many numbers of records, and the likelihood is smoother
 _FINER = 16  # interpolated points from one node to the next
 _NOTHING = -700.0  # log density from here down is as good as none, and cubics through it stay finite
 _SEARCH = 400  # points for the turning points of E t(x)
@@ -30,11 +32,15 @@ def is_altered(family) -> bool:
     return isinstance(family, AbstractUnboundedFamily) and family.is_altered
 
 
-def _likelihoods(family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric):
+def _likelihoods(family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric | Sizes):
     """log p(y | θ) for a vector of θ: one that shows where the mass is, and the exact one."""
+    if isinstance(n, Sizes):
+        empty = mechanism.log_density(y)
+        rough = _noisy_count.marginal(lambda n: _likelihoods(family, mechanism, y, n)[0], empty, n.fewer())
+        return rough, _noisy_count.marginal(lambda n: _likelihoods(family, mechanism, y, n)[1], empty, n)
     if isinstance(family, AbstractUnboundedFamily) and family.is_altered:
         rough = jax.vmap(functools.partial(_altered_sum.approximate, family, mechanism, y, n))
-        return rough, jax.vmap(functools.partial(_altered_sum.log_likelihood, family, mechanism, y, n))
+        return rough, functools.partial(_altered_sum.log_likelihood, family, mechanism, y, n)
     exact = _latent_sum.likelihood(family, mechanism, y, n)
     return exact, exact
 
@@ -44,10 +50,11 @@ def _theta_nodes(
     prior: AbstractScalarPrior,
     mechanism: AbstractMechanism,
     y: Float[Array, ""],
-    n: Numeric,
+    n: Numeric | Sizes,
 ) -> tuple[Float[Array, "pieces m"], Float[Array, "pieces m"]]:
     """Nodes in the prior's real coordinate and the log posterior density there, up to a constant."""
     rough, exact = _likelihoods(family, mechanism, y, n)
+    count = _NODES_NOISY if isinstance(n, Sizes) else _NODES
 
     def log_posterior(likelihood, v: Float[Array, " m"]) -> Float[Array, " m"]:
         return prior.log_density_real(v) + likelihood(prior.from_real(v))
@@ -56,16 +63,16 @@ def _theta_nodes(
         def place(stage, state):
             """First narrow the window, then spread the nodes in it by mass and curvature."""
             v, log_density = state
-            narrower = jnp.linspace(*_line.held_window(v, log_density), _NODES)
+            narrower = jnp.linspace(*_line.held_window(v, log_density), count)
             v = jnp.where(stage < _NARROW, narrower, _line.redistribute(v, log_density))
             return v, log_posterior(rough, v)
 
-        even = jnp.linspace(edges[0], edges[1], _NODES)
+        even = jnp.linspace(edges[0], edges[1], count)
         # flat at first, which holds the whole window: the loop's body is then the only place to compile
         v, log_density = jax.lax.fori_loop(0, _NARROW + _SPREAD, place, (even, jnp.zeros_like(even)))
         return v, log_density if exact is rough else log_posterior(exact, v)
 
-    return jax.lax.map(piece, _pieces(family, prior, y / n))
+    return jax.lax.map(piece, _pieces(family, prior, y / (n.likely if isinstance(n, Sizes) else n)))
 
 
 def _pieces(
@@ -104,7 +111,7 @@ def draws(
     prior: AbstractScalarPrior,
     mechanism: AbstractMechanism,
     y: Float[Array, ""],
-    n: Numeric,
+    n: Numeric | Sizes,
     *,
     num_draws: int,
 ) -> Float[Array, " num_draws"]:
@@ -120,8 +127,8 @@ def log_likelihood(
     family: AbstractScalarFamily,
     mechanism: AbstractMechanism,
     y: Float[Array, ""],
-    n: Numeric,
+    n: Numeric | Sizes,
     theta: Float[Array, " m"],
 ) -> Float[Array, " m"]:
-    """log p(y | θ)."""
+    """log p(y | θ), or log p(y, ñ | θ)."""
     return _likelihoods(family, mechanism, y, n)[1](theta)

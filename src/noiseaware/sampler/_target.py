@@ -6,8 +6,11 @@
 The first serves families of second moments: the parameters are integrated out, every v is a possible statistic, and
 nothing is approximated. The second is the central limit theorem with the sum integrated out, for any family and any
 bounds; Laplace noise of scale b is normal of variance 2b²w with w ~ Exp(1), and w = −log Φ(−u) with u standard normal.
+
+A private n is one coordinate more: log(n − least), with n taken as a real number.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,6 +19,7 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
+from noiseaware.artifact import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
@@ -35,15 +39,62 @@ class Target(NamedTuple):
     theta: Callable[[Key[Array, ""], Float[Array, " k"]], Float[Array, "..."]]
 
 
+class Public(NamedTuple):
+    """A number of records that is known."""
+
+    likely: Numeric
+
+    def of(self, v: Float[Array, " k"]) -> tuple[Float[Array, " k"], Numeric]:
+        """The coordinates of all else, and n."""
+        return v, self.likely
+
+    def log_density(self, v: Float[Array, " k"], noise: Callable) -> float:
+        return 0.0
+
+    def appended(self, v: Float[Array, " k"]) -> Float[Array, " k"]:
+        return v
+
+
+class Private(NamedTuple):
+    """A number of records of which only a noisy one is known: the last coordinate is log(n − least)."""
+
+    likely: Numeric
+    value: Numeric
+    mechanism: AbstractMechanism
+    least: Numeric
+
+    def of(self, v: Float[Array, " k"]) -> tuple[Float[Array, " j"], Numeric]:
+        return v[:-1], self.least + jnp.exp(v[-1])
+
+    def log_density(self, v: Float[Array, " k"], noise: Callable) -> Float[Array, ""]:
+        """log p(ñ | n) and the coordinate's own measure; all n are as likely before ñ is seen."""
+        return noise(self.mechanism, self.value - self.of(v)[1]) + v[-1]
+
+    def appended(self, v: Float[Array, " j"]) -> Float[Array, " k"]:
+        return jnp.append(v, jnp.log(self.likely - self.least))
+
+
+Size = Public | Private
+
+
+def size_of(family: AbstractFamily, prior: AbstractPrior, count: int | NoisyCount) -> Size:
+    """n as a chain knows it; the scatter of d columns has a density from d + 1 records on."""
+    if not isinstance(count, NoisyCount):
+        return Public(float(count))
+    quadratic = family.as_quadratic(prior)
+    least = 0.0 if quadratic is None else float(quadratic[0].dimension)
+    return Private(max(float(count.value), least + 2), float(count.value), count.mechanism, least)
+
+
 def of(
-    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], n: Numeric
+    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], size: Size
 ) -> Target:
     """The target of a release."""
     quadratic = family.as_quadratic(prior)
     if quadratic is not None:
-        return _of_statistic(*quadratic, mechanism, y, n)
+        return _of_statistic(*quadratic, mechanism, y, size)
     assert isinstance(prior, AbstractRealPrior)
-    return _of_parameter(family, prior, mechanism, y, n)
+    return _of_parameter(family, prior, mechanism, y, size)
 
 
 def _of_statistic(
@@ -51,33 +102,41 @@ def _of_statistic(
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
     y: Float[Array, " k"],
-    n: Numeric,
+    size: Size,
 ) -> Target:
     inner = family.scaled(prior)
 
     def log_marginal(v):
-        mean, scatter, log_measure = family.from_real(v, n)
-        return family.joined(mean, scatter, n), log_measure + family.log_evidence(inner, mean, scatter, n)
+        rest, n = size.of(v)
+        mean, scatter, log_measure = family.from_real(rest, n)
+        of_n = family.log_of_count(inner, n) if isinstance(size, Private) else 0.0
+        return family.joined(mean, scatter, n), log_measure + family.log_evidence(inner, mean, scatter, n) + of_n
 
     def log_density(v):
         s, log_prior = log_marginal(v)
-        return log_prior + mechanism.log_density(y - s).sum()
+        return log_prior + _noise(mechanism, y - s).sum() + size.log_density(v, _noise)
 
     def smooth(v):
         s, log_prior = log_marginal(v)
-        return log_prior + _smooth_noise(mechanism, y - s).sum()
+        return log_prior + _smooth_noise(mechanism, y - s).sum() + size.log_density(v, _smooth_noise)
 
     def theta(key, v):
-        mean, scatter, _ = family.from_real(v, n)
+        rest, n = size.of(v)
+        mean, scatter, _ = family.from_real(rest, n)
         return family.unscaled_theta(family.update_scaled(inner, mean, scatter, n).sample(key))
 
+    n = size.likely
     expected = family.joined(*family.expected(inner, n), n)
     likely = [family.project(share * y + (1 - share) * expected, n) for share in (0.0, 0.1, 0.5, 1.0)]
-    starts = jnp.stack([family.to_real(s, n) for s in likely])
+    starts = jnp.stack([size.appended(family.to_real(s, n)) for s in likely])
     return Target(log_density, smooth, jax.hessian(smooth), starts, theta)
 
 
-def _smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, " k"]) -> Float[Array, " k"]:
+def _noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
+    return mechanism.log_density(noise)
+
+
+def _smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
     """log p(noise) up to a constant; of the Laplace law a smooth one with the same tails and the same variance's
     curvature at 0, −2√(1 + (noise/2b)²)."""
     if isinstance(mechanism, Laplace | DiscreteLaplace):
@@ -86,38 +145,47 @@ def _smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, " k"]) -> Fl
 
 
 def _of_parameter(
-    family: AbstractFamily, prior: AbstractRealPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], n: Numeric
+    family: AbstractFamily, prior: AbstractRealPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], size: Size
 ) -> Target:
     is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
-    size, k = prior.num_coordinates, y.size
+    own, k = prior.num_coordinates, y.size
 
     def coordinate(v):
-        return v[0] if isinstance(prior, AbstractScalarPrior) else v[:size]
+        return v[0] if isinstance(prior, AbstractScalarPrior) else v[:own]
+
+    def hidden(v):
+        return v[own : own + k]  # of Laplace noise, u for each statistic; else nothing
+
+    def believed(v, noise):
+        """log of the prior of all that is walked on."""
+        scales = 0.5 * (hidden(v) ** 2).sum() if is_laplace else 0.0
+        return prior.log_density_real(coordinate(v)) - scales + size.log_density(v, noise)
 
     def moments(v):
         """Mean of y, and the Cholesky factor of its covariance."""
-        weights = -2 * log_ndtr(-v[size:]) if is_laplace else 1.0
+        n = size.of(v)[1]
+        weights = -2 * log_ndtr(-hidden(v)) if is_laplace else 1.0
         noise_variance = jnp.broadcast_to(mechanism.spread**2 * weights, (k,))
         mean, covariance = _moment.released(family, prior.from_real(coordinate(v)))
         covariance = n * covariance
         return n * mean, jnp.linalg.cholesky(covariance + jnp.diag(noise_variance + _JITTER * jnp.diag(covariance)))
 
-    def log_density(v):
+    def log_density(v, noise=_noise):
         mean, root = moments(v)
         away = jax.scipy.linalg.solve_triangular(root, y - mean, lower=True)
-        spread = 0.5 * (away**2).sum() + jnp.log(jnp.diag(root)).sum()
-        return prior.log_density_real(coordinate(v)) - 0.5 * (v[size:] ** 2).sum() - spread
+        return believed(v, noise) - 0.5 * (away**2).sum() - jnp.log(jnp.diag(root)).sum()
 
     def information(v):
         """Fisher's, of the mean alone, and the prior's curvature: a Hessian of moments would be fourth derivatives."""
         slope, root = jax.jacfwd(moments, has_aux=True)(v)
         across = jax.scipy.linalg.solve_triangular(root, slope, lower=True)
-        believed = jax.hessian(lambda v: prior.log_density_real(coordinate(v)) - 0.5 * (v[size:] ** 2).sum())(v)
-        return across.T @ across - believed
+        return across.T @ across - jax.hessian(believed)(v, _smooth_noise)
 
+    n = size.likely
     near = family.update(prior, family.project(y, n), n).sample(jax.random.key(0), (_NAIVE,))
     before = prior.sample(jax.random.key(1), (_NAIVE,))
-    reals = [jnp.reshape(prior.to_real(draws), (_NAIVE, size)).mean(0) for draws in (near, before)]
-    hidden = jnp.zeros(k if is_laplace else 0)
-    starts = jnp.stack([jnp.concatenate([real, hidden]) for real in reals])
-    return Target(log_density, log_density, information, starts, lambda key, v: prior.from_real(coordinate(v)))
+    reals = [jnp.reshape(prior.to_real(draws), (_NAIVE, own)).mean(0) for draws in (near, before)]
+    middle = jnp.zeros(k if is_laplace else 0)
+    starts = jnp.stack([size.appended(jnp.concatenate([real, middle])) for real in reals])
+    smooth = functools.partial(log_density, noise=_smooth_noise)
+    return Target(log_density, smooth, information, starts, lambda key, v: prior.from_real(coordinate(v)))

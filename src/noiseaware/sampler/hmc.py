@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.artifact import Release
+from noiseaware.artifact import NoisyCount, Release
 from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
-from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent, Numeric
+from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent
 from noiseaware.sampler import _mode, _target, chain
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
@@ -189,20 +189,28 @@ def serves(family: AbstractFamily) -> bool:
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """None where the chains' limit is the posterior itself."""
     quadratic = release.family.as_quadratic(prior)
-    if quadratic is None:
-        return "The released sums are taken as normal given θ (central limit theorem)."
-    family, prior = quadratic
     sentences = []
-    if isinstance(prior, Independent) and isinstance(prior.parts["covariates"], CovariateMoments):
+    if release.n_mechanism is not None:
+        sentences.append("The private number of records is taken as a real number.")
+    if quadratic is None:
+        sentences.append("The released sums are taken as normal given θ (central limit theorem).")
+    elif _has_given_moments(quadratic[1]):
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
-    if family.is_altered:
+    if quadratic is not None and quadratic[0].is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
     return " ".join(sentences) or None
 
 
-def _check_enough(family: AbstractFamily, n: float) -> None:
+def _has_given_moments(prior: AbstractPrior) -> bool:
+    return isinstance(prior, Independent) and isinstance(prior.parts["covariates"], CovariateMoments)
+
+
+def _check_enough(family: AbstractFamily, prior: AbstractPrior, n: int | NoisyCount) -> None:
     """A scatter of fewer records has no density."""
-    if isinstance(family, AbstractQuadraticFamily) and n <= family.dimension:
+    if isinstance(n, NoisyCount):
+        if _has_given_moments(prior):
+            raise ValueError("prior must be of the covariates themselves where n is private, got their moments.")
+    elif isinstance(family, AbstractQuadraticFamily) and n <= family.dimension:
         raise ValueError(
             f"n must be at least {family.dimension + 1} for hmc with {family.dimension} columns, got {n:g}; "
             "use fewer columns or, for a regression, method='mcmc_ind'."
@@ -210,15 +218,15 @@ def _check_enough(family: AbstractFamily, n: float) -> None:
 
 
 @functools.partial(jax.jit, static_argnames=("num_chains",))
-def _start(key, family, prior, mechanism, y, n, *, num_chains: int) -> State:
-    return init(key, _target.of(family, prior, mechanism, y, n), num_chains)
+def _start(key, family, prior, mechanism, y, size, *, num_chains: int) -> State:
+    return init(key, _target.of(family, prior, mechanism, y, size), num_chains)
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws",))
-def _go_on(key, state, family, prior, mechanism, y, n, phase: Phase, *, num_draws: int):
+def _go_on(key, state, family, prior, mechanism, y, size, phase: Phase, *, num_draws: int):
     """One phase of running chains: the last state, θ, v, and how the steps went."""
     key_walk, key_theta = jax.random.split(key)
-    target = _target.of(family, prior, mechanism, y, n)
+    target = _target.of(family, prior, mechanism, y, size)
     state, v, info = _run(key_walk, state, target, phase, num_draws)
     return state, _thetas(key_theta, target, v), v, info
 
@@ -230,8 +238,8 @@ def draws(
     if isinstance(release.mechanism, Identity):
         return naive.draws(key, release, prior, num_draws)
     y, mechanism, family = jnp.asarray(release.values), noise_of(release), release.family
-    _check_enough(family, release.n)
-    setting = (family, prior, mechanism, y, float(release.n))
+    _check_enough(family, prior, release.count)
+    setting = (family, prior, mechanism, y, _target.size_of(family, prior, release.count))
     each = -(-num_draws // _CHAINS)
     block = min(each, _BLOCK)
     key_start, key_warm, *keys = jax.random.split(key, 3 + _LONGEST.bit_length())
@@ -258,24 +266,24 @@ def batch(
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
     y: Float[Array, "b k"],
-    n: int,
+    n: int | NoisyCount,
     *,
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone."""
     if isinstance(mechanism, Identity):
         return naive.batch(keys, family, prior, mechanism, y, n, num_draws=num_draws)
-    _check_enough(family, n)
-    return _batch(keys, family, prior, mechanism, y, float(n), num_draws=num_draws)
+    _check_enough(family, prior, n)
+    return _batch(keys, family, prior, mechanism, y, _target.size_of(family, prior, n), num_draws=num_draws)
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws",))
-def _batch(keys, family, prior, mechanism, y, n: Numeric, *, num_draws: int):
+def _batch(keys, family, prior, mechanism, y, size: _target.Size, *, num_draws: int):
     each = -(-num_draws // _BATCH_CHAINS)
 
     def one(key: Key[Array, ""], y: Float[Array, " k"]) -> Float[Array, "num_draws ..."]:
         key_start, key_theta, *keys = jax.random.split(key, 6)
-        target = _target.of(family, prior, mechanism, y, n)
+        target = _target.of(family, prior, mechanism, y, size)
 
         def run(state: State, at: tuple[Phase, Key[Array, ""]]) -> tuple[State, Float[Array, "s c k"]]:
             return _run(at[1], state, target, at[0], each)[:2]

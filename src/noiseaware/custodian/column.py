@@ -1,0 +1,64 @@
+"""A column of numbers, as narwhals expressions: the same lines in every engine that holds a table.
+
+Only what every engine computes alike is used, and nothing that an engine can refuse for the sake of a value:
+PostgreSQL takes a product that underflows for an error, and one that overflows; so nothing here does either.
+"""
+
+import math
+
+import narwhals as nw
+
+_DUST = 2.0**-30
+"""What is nearer to 0 is set aside before a product that makes it smaller; 2^−1074 is the least double."""
+
+
+def fixed_point(x: nw.Expr, bounds: tuple[float, float], outside: str, grid_exponent: int) -> nw.Expr:
+    """⌊x · 2^k⌋ of each record after its bounds; multiplying by a power of two is exact."""
+    x = _bounded(x, bounds, outside, 0.0)
+    if grid_exponent < 0:
+        x = _swept(x, -_DUST)  # of which the floor is −1 as well
+    return (x * 2.0**grid_exponent).floor().cast(nw.Int64)
+
+
+def scaled(x: nw.Expr, bounds: tuple[float, float], outside: str, centre: float, half: float, unit: int) -> nw.Expr:
+    """⌊u · 2^k + ½⌋ of each record after its bounds, for u = (x − centre)/half and 2^k = unit; 0 where dropped.
+
+    Nearest, since the bias of a floor would add up over the records where k is small. The clip is what the
+    sensitivity rests on, however the steps before it round. A product, since Polars divides by a number by multiplying
+    with its inverse and the others do not.
+    """
+    x = _bounded(x, bounds, outside, float(centre)) - float(centre)
+    if unit < half:
+        x = _swept(x, 0.0)
+    return (x * (unit / float(half)) + 0.5).clip(-float(unit), float(unit)).floor().cast(nw.Int64)
+
+
+def placed(x: nw.Expr) -> nw.Expr:
+    """Each record where it lies on the line: NULL and NaN at −∞, since clamping takes them to the lower bound.
+
+    The clip changes nothing, and is there for the reason that `_bounded` tells.
+    """
+    x = x.cast(nw.Float64).fill_null(-math.inf).clip(-math.inf)
+    return nw.when(x.is_nan()).then(nw.lit(-math.inf)).otherwise(x)
+
+
+def _bounded(x: nw.Expr, bounds: tuple[float, float], outside: str, dropped: float) -> nw.Expr:
+    """Each record between its bounds, or where a dropped one is put.
+
+    `x <= high` is false of NaN on every engine, and NaN passes `clip` unchanged. The clip from below comes first
+    even where it changes nothing: DuckDB answers a comparison, and even isnan, from the least and greatest value in
+    a Parquet file's statistics where it can, though NaN is left out of these; it does not see through `greatest`.
+    """
+    low, high = bounds
+    if outside == "clamp":
+        x = x.cast(nw.Float64).fill_null(low).clip(low)
+        beyond = nw.when(x.is_nan()).then(nw.lit(low)).otherwise(nw.lit(high))
+        return nw.when(x <= high).then(x).otherwise(beyond)
+    x = x.cast(nw.Float64).fill_null(math.inf).clip(-math.inf)
+    return nw.when((x >= low) & (x <= high)).then(x).otherwise(nw.lit(dropped))
+
+
+def _swept(x: nw.Expr, below: float) -> nw.Expr:
+    """x without dust: 0, or on the negative side what stands for it there."""
+    dust = nw.when(x < 0).then(nw.lit(below)).otherwise(nw.lit(0.0))
+    return nw.when((x <= -_DUST) | (x >= _DUST)).then(x).otherwise(dust)

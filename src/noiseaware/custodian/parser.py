@@ -1,0 +1,43 @@
+"""A column of text, as SQL for DuckDB: what is a number, and which level is it.
+
+There is this one parser, DuckDB's cast to DOUBLE, with `true` for 1 and `false` for 0 in any case. What comes from
+another engine comes as bytes: bytes that are no UTF-8 are no number and no level, and as text they would be an error.
+"""
+
+from collections.abc import Sequence
+
+_CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
+_CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
+
+
+def number(column: str, kind: str) -> str:
+    """SQL for the column, of a DuckDB type, as DOUBLE; NULL where it is no number."""
+    if kind in _CASTABLE:
+        return f"CAST({quoted(column)} AS DOUBLE)"
+    text = _text(column, kind)
+    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+    return f"COALESCE(TRY_CAST({text} AS DOUBLE), {word})"
+
+
+def position(column: str, kind: str, levels: Sequence, other: int = 0) -> str:
+    """SQL for the position of the column's level, as BIGINT; what is not a level is at the first, or elsewhere."""
+    if isinstance(levels[0], str):
+        found = f"list_position([{', '.join(map(literal, levels))}], {_text(column, kind)})"
+    else:
+        found = f"list_position([{', '.join(f'{level:d}::DOUBLE' for level in levels)}], {number(column, kind)})"
+    return f"CAST(COALESCE({found} - 1, {other}) AS BIGINT)"
+
+
+def _text(column: str, kind: str) -> str:
+    """SQL for the column as VARCHAR; a JSON string without its quotes."""
+    if kind == "json":
+        return f"({quoted(column)} ->> '$')"
+    return f"TRY(decode({quoted(column)}))" if kind == "blob" else f"CAST({quoted(column)} AS VARCHAR)"
+
+
+def quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

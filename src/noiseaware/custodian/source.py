@@ -1,0 +1,78 @@
+"""Where a table lives: a file, a frame, a table in PostgreSQL, or a file that Spark reads."""
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import duckdb
+import narwhals as nw
+
+from noiseaware.custodian import cluster, database
+from noiseaware.custodian.quiet import quietly
+from noiseaware.custodian.reader import READERS, rows
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table's public name, and how it is opened for one scan."""
+
+    name: str
+    open: "Callable[[Opening], Any]"
+    is_latin: bool = False
+    """Whether text is read byte by byte, as of a CSV file, so that no byte of it is an error."""
+    rows: Callable[[duckdb.DuckDBPyConnection], int | None] = lambda own: None
+    """How many rows it has, where that is known without reading them."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """What a scan gives to open a table with: its own DuckDB, the columns it wants, what to close when it ends."""
+
+    own: duckdb.DuckDBPyConnection
+    columns: Sequence[str]
+    closing: contextlib.ExitStack
+    complaint: str
+
+
+def source(table: Any, table_name: str | None, *, spark: bool) -> Source:
+    """Where a table lives, or a sentence on why it is none; a URL is never quoted, as it may hold a password."""
+    is_path = isinstance(table, str | os.PathLike)
+    if spark and is_path:
+        return _by_spark(str(table), table_name)
+    if isinstance(table, str) and "://" in table:
+        database.check_url(table, table_name)
+        assert table_name is not None
+        return Source(table_name, lambda opening: database.opened(table, table_name, opening.closing))
+    if table_name is not None:
+        raise ValueError("table_name must be left out unless the table is given by a postgresql:// URL.")
+    if is_path:
+        return _file(Path(table))
+    complaint = f"table must be a path or a data frame, got {type(table).__name__}."
+    engine = quietly(lambda: nw.from_native(table), complaint).implementation.value
+    return Source(f"{engine} frame", lambda opening: table)
+
+
+def _file(path: Path) -> Source:
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise ValueError(f"table file must end in one of {', '.join(READERS)}, got {path.name}.")
+    if not path.is_file():
+        raise ValueError(f"table file must exist, got {path}.")
+
+    def read(opening: Opening) -> duckdb.DuckDBPyRelation:
+        return READERS[suffix](opening.own, path, opening.columns, opening.complaint)
+
+    return Source(path.name, read, suffix == ".csv", lambda own: rows(own, path))
+
+
+def _by_spark(path: str, table_name: str | None) -> Source:
+    name, suffix = PurePath(path).name, PurePath(path).suffix.lower()
+    if table_name is not None:
+        raise ValueError("table_name must be left out where Spark reads the table.")
+    if suffix not in cluster.SUFFIXES:
+        raise ValueError(f"table file must end in one of {', '.join(cluster.SUFFIXES)} for Spark, got {name}.")
+    path = path if "://" in path else os.path.abspath(path)  # Spark's Java process may be in another folder
+    return Source(name, lambda opening: cluster.opened(path, opening.complaint), suffix == ".csv")

@@ -1,0 +1,115 @@
+"""The terms of a release: what is promised, to whom, and how it is shared out.
+
+All of it is public, and agreed before the table is read.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
+from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
+from noiseaware.custodian.grid import Grid, finest_grid
+from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
+from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, exact, kept_by, part_of, promised
+
+_NARROWEST = 1e-300
+"""Bounds of second moments are at least so wide: a float still holds the inverse."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is promised, to whom, and how it is shared out."""
+
+    promise: Promise
+    neighbours: Neighbours
+    selection: Selection | None
+    unit: Unit | None
+    groups: Groups | None
+    of_statistics: Guarantee
+    of_n: Guarantee | None
+    """What a private n may cost; None where n is public."""
+
+    @property
+    def max_records(self) -> int:
+        return 1 if self.unit is None else self.unit.max_records
+
+    @property
+    def least(self) -> int:
+        """The fewest records a table may hold; to refuse fewer would tell of a private n."""
+        return 1 if self.of_n is None else 0
+
+    def grid(self, family: AbstractFamily) -> Grid:
+        return finest_grid(family, self.of_statistics, self.neighbours, self.max_records)
+
+
+def terms_of(
+    family: AbstractFamily,
+    *,
+    epsilon: Number | None = None,
+    rho: Number | None = None,
+    delta: Number | None = None,
+    neighbours: Neighbours | None = None,
+    n_share: Number = N_SHARE,
+    by: str | Sequence[str] | None = None,
+    levels: Mapping[str, Sequence[Level]] | None = None,
+    unit: str | None = None,
+    max_records: int | None = None,
+    bounds: Literal["private"] | None = None,
+    bounds_share: Number = SHARE,
+    bounds_quantiles: tuple[Number, Number] = QUANTILES,
+) -> Terms:
+    """The terms that a person asks for, or a refusal; nothing of the table is needed."""
+    promise = promised(epsilon=epsilon, rho=rho, delta=delta)
+    person, groups = unit_of(unit, max_records), groups_of(by, levels)
+    relation = neighbours_of(neighbours, person, groups)
+    _check_family(family)
+    share = exact("n_share", n_share)
+    if share >= 1:
+        raise ValueError(f"n_share must be between 0 and 1, got {n_share}.")
+    if relation == "replace" and share != N_SHARE:
+        raise ValueError("n_share must be left out unless neighbours='add_remove' makes n private.")
+    each = 1 if person is None else person.max_records
+    selection = _choice(family, kept_by(promise), relation, each, bounds, bounds_share, bounds_quantiles)
+    if selection is not None and groups is not None:
+        raise ValueError("bounds must be given where a table is released by groups, got private.")
+    rest = kept_by(promise) if selection is None else selection.rest
+    of_n = None if relation == "replace" else part_of(rest, share)
+    of_statistics = rest if relation == "replace" else part_of(rest, 1 - share)
+    terms = Terms(promise, relation, selection, person, groups, of_statistics, of_n)
+    for possible in [family] if selection is None else [within(family, ends) for ends in selection.extremes]:
+        terms.grid(possible)  # on a ladder of powers of two no other bounds have a coarser or wider grid
+    return terms
+
+
+def _choice(
+    family: AbstractFamily,
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    max_records: int,
+    bounds: object,
+    bounds_share: Number,
+    bounds_quantiles: object,
+) -> Selection | None:
+    """How the bounds are to be chosen; None where they are public."""
+    if bounds == "private":
+        return planned(family, guarantee, bounds_share, bounds_quantiles, neighbours, max_records)
+    if bounds is not None:
+        raise ValueError(f"bounds must be 'private', or stand in the family as two numbers, got {bounds!r}.")
+    if (bounds_share, bounds_quantiles) != (SHARE, QUANTILES):
+        raise ValueError("bounds_share and bounds_quantiles must be left out unless bounds='private'.")
+    family.sensitivity()  # refuses a family whose bounds are missing
+    return None
+
+
+def _check_family(family: object) -> None:
+    if not isinstance(family, AbstractFamily):
+        raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
+    if len(family.columns) != getattr(family, "dimension", 1):
+        raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
+    for low, high in getattr(family, "intervals", None) or ():
+        if not (math.isfinite(high - low) and math.isfinite(low + high) and high - low >= _NARROWEST):
+            raise ValueError(f"bounds must be between 1e-300 and 1e300 wide, and nearer to 0, got ({low}, {high}).")
+    if not isinstance(family, AbstractScalarFamily | Categorical) and not hasattr(family, "degrees"):
+        raise ValueError(f"family must sum its column, or its levels, to be released, got {type(family).__name__}.")

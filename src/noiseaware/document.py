@@ -1,0 +1,200 @@
+"""The parts of a release file: what may stand in it, and what it means.
+
+Checked strictly on the way in, since a release file is untrusted; artifact.py puts the parts together.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+import noiseaware.family as families
+import noiseaware.mechanism as mechanisms
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain
+
+_NAMES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
+_NAMES += ("linear_regression", "multivariate_normal")
+FAMILIES = {name: getattr(families, name.title().replace("_", "")) for name in _NAMES}
+_MECHANISMS = {
+    "laplace": mechanisms.Laplace,
+    "discrete_laplace": mechanisms.DiscreteLaplace,
+    "gaussian": mechanisms.Gaussian,
+    "discrete_gaussian": mechanisms.DiscreteGaussian,
+    "identity": mechanisms.Identity,
+}
+# Fields of families that go by another name in a release.
+_FIELDS = {"names": "columns", "intervals": "bounds"}
+LAWS = {cls: law for law, cls in _MECHANISMS.items()}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a release comes from: tool, time, the ledger's entry that paid for it, and how its bounds were chosen.
+
+    Private bounds were chosen near quantiles, for a share of the guarantee; one quantile: the upper bound alone was.
+    """
+
+    tool: str | None = None
+    version: str | None = None
+    created: str | None = None
+    ledger_entry: str | None = None
+    bounds: Literal["public", "private"] = "public"
+    bounds_share: Fraction | None = None
+    bounds_quantiles: tuple[Fraction, ...] = ()
+    group: tuple[tuple[str, str | int], ...] = ()
+    """The column and level of each that the records had, where the table was released by groups."""
+    unit: str | None = None
+    """The column that tells whose a record is, where a person may have several."""
+    max_records: int | None = None
+    """The most records of one person that were summed."""
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+_Pair = tuple[FiniteFloat, FiniteFloat]
+
+
+class FamilyPart(Strict):
+    """A family by name, with the fields that it has; the rest stay null."""
+
+    name: str = Field(description="One of: " + ", ".join(sorted(FAMILIES)))
+    column: str | None = None
+    columns: list[str] | None = None
+    x: list[str] | None = None
+    y: str | None = None
+    bounds: _Pair | list[_Pair] | None = Field(
+        default=None, description="Of the column; of several, a pair for each of them in order"
+    )
+    outside: Literal["clamp", "drop"] | None = None
+    trials: int | None = None
+    levels: list[str] | list[int] | None = None
+    variance: FiniteFloat | None = None
+    shape: FiniteFloat | None = None
+
+    @classmethod
+    def of(cls, family: AbstractFamily) -> "FamilyPart":
+        named = {_FIELDS.get(field.name, field.name): getattr(family, field.name) for field in fields(family)}
+        for several in ("levels", "columns", "x"):
+            if several in named:
+                named[several] = list(named[several])
+        if named.get("bounds") is not None and "intervals" in vars(family):
+            named["bounds"] = list(named["bounds"])
+        return cls(name=family.name, **named)
+
+    def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
+        if self.name not in families:
+            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {self.name!r}.")
+        cls = families[self.name]
+        given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
+        known = set(inspect.signature(cls).parameters)
+        if surplus := sorted(set(given) - known):
+            raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
+        missing = sorted({"trials", "levels", "shape", "columns", "x", "y"} & known - set(given))
+        if missing:
+            raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
+        return cls(**given)
+
+
+class StatisticPart(Strict):
+    name: str
+    value: int | FiniteFloat = Field(description="The noisy statistic in grid steps")
+
+
+class NoisePart(Strict):
+    law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
+    scale: FiniteFloat | list[FiniteFloat] | None = Field(
+        default=None,
+        description="Scale (Laplace) or standard deviation (Gaussian) in grid steps: of all statistics, or of each",
+    )
+
+    @classmethod
+    def of(cls, mechanism: AbstractMechanism) -> "NoisePart":
+        spread = np.asarray(mechanism.spread)
+        return cls(law=LAWS[type(mechanism)], scale=spread.tolist() if spread.any() else None)  # type: ignore[arg-type]
+
+    def mechanism(self) -> AbstractMechanism:
+        if self.law == "identity":
+            return mechanisms.Identity()
+        if self.scale is None:
+            raise ValueError(f"noise.scale must be given for {self.law} noise, got null.")
+        return _MECHANISMS[self.law](self.scale)
+
+
+class GuaranteePart(Strict):
+    kind: Literal["pure", "zcdp", "approximate"]
+    cost: str = Field(description="ε or ρ as an exact decimal or fraction")
+    delta: str | None = Field(default=None, description="δ of an approximate guarantee, likewise")
+
+    @classmethod
+    def of(cls, promise: Promise) -> "GuaranteePart":
+        if isinstance(promise, Approximate):
+            return cls(kind="approximate", cost=plain(promise.epsilon), delta=plain(promise.delta))
+        if isinstance(promise, Pure):
+            return cls(kind="pure", cost=plain(promise.epsilon))
+        return cls(kind="zcdp", cost=plain(promise.rho))
+
+    def guarantee(self) -> Promise:
+        cost = exact("guarantee.cost", self.cost)
+        if (self.delta is None) == (self.kind == "approximate"):
+            rule = "given for an approximate guarantee" if self.delta is None else f"null for a {self.kind} guarantee"
+            raise ValueError(f"guarantee.delta must be {rule}, got {self.delta or 'null'}.")
+        if self.delta is not None:
+            return Approximate(cost, _proper("guarantee.delta", self.delta))
+        return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
+
+
+class OriginPart(Strict):
+    tool: str | None = None
+    version: str | None = None
+    created: str | None = None
+    ledger_entry: str | None = None
+    bounds: Literal["public", "private"]
+    bounds_share: str | None = Field(
+        default=None, description="Part of the guarantee's cost that the choice of private bounds took"
+    )
+    bounds_quantiles: list[str] | None = Field(
+        default=None, description="Quantiles near which private bounds were chosen; one: that of the upper bound alone"
+    )
+    group: dict[str, str | int] | None = Field(
+        default=None, description="Column and level of each record, of a table released by groups"
+    )
+    unit: str | None = Field(default=None, description="Column that tells whose a record is")
+    max_records: int | None = Field(default=None, ge=1, description="The most records of one unit that were summed")
+
+    @classmethod
+    def of(cls, origin: Origin) -> "OriginPart":
+        share, quantiles = origin.bounds_share, [plain(q) for q in origin.bounds_quantiles]
+        named = vars(origin) | {
+            "bounds_share": None if share is None else plain(share),
+            "bounds_quantiles": quantiles or None,
+            "group": dict(origin.group) or None,
+        }
+        return cls(**named)  # type: ignore[arg-type]
+
+    def origin(self) -> Origin:
+        if self.bounds == "public" and (self.bounds_share or self.bounds_quantiles):
+            raise ValueError("origin.bounds must be private where it has a share or quantiles, got public.")
+        share = None if self.bounds_share is None else _proper("origin.bounds_share", self.bounds_share)
+        quantiles = tuple(_proper("origin.bounds_quantiles", q) for q in self.bounds_quantiles or ())
+        if len(quantiles) > 2 or sorted(quantiles) != list(quantiles):
+            raise ValueError(f"origin.bounds_quantiles must be one or two in order, got {self.bounds_quantiles}.")
+        if (self.unit is None) != (self.max_records is None):
+            raise ValueError(f"origin.max_records must go with origin.unit, got {self.max_records} and {self.unit}.")
+        group = tuple((self.group or {}).items())
+        return Origin(**self.model_dump() | {"bounds_share": share, "bounds_quantiles": quantiles, "group": group})
+
+
+def _proper(name: str, text: str) -> Fraction:
+    """A fraction between 0 and 1."""
+    fraction = exact(name, text)
+    if fraction >= 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {text}.")
+    return fraction

@@ -1,0 +1,327 @@
+"""Data augmentation with interweaving: chains over θ and every record of the table, exact for any family and bounds.
+
+    1  records    x' ~ p(x | θ); a block of them takes the place of its old ones with probability
+                  min(1, p(y − Σr(x'))/p(y − Σr(x))), p the density of the noise, r what the bounds leave of t
+    2  θ | x      by conjugacy
+    3  both       θ ⇄ θ' reversible under the prior, x' = x carried along to θ', accepted with the same ratio of noise
+
+For 3, m records of θ are imagined and θ' drawn from the prior updated by them: a Gibbs step of the prior, so that the
+prior needs no ratio of its own; m is tuned in the warm-up. The records are carried by the family (`carried`), for a
+normal with (x − mean)/sd held fixed. Where noise hides the table, 2 is a walk of steps 1/√n and 3 strides; where it
+does not, 3 stands still and 2 is nearly an independent draw (Yu & Meng 2011; Ju, Awan, Gong & Rao 2022).
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, Num
+
+from noiseaware.artifact import Release
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.prior import AbstractPrior
+from noiseaware.sampler import chain, exact
+from noiseaware.sampler.hmc import has_converged
+
+MOST_RECORDS = 10_000
+QUICK_RECORDS = 300  # up to which it takes a minute or two at most, and auto may take it
+_CHAINS, _AT_ONCE = (8, 64), 2**14  # fewer chains where they are long, so that so many records are walked on at once
+_GAINS = (1.0, 0.5, 0.2, 0.1)  # of the tuning, in four equal parts of the warm-up
+_WARMUP = 100  # sweeps of one part
+_LONGEST = 64  # times as far apart as first tried, before giving up
+_BATCH_THIN = 16
+_WANTED = 0.3  # of moves of both accepted
+_NO_RECORD = 1e-9  # stands for 0 where an update divides by the number of records
+_LOOKED_AT = (100, 100)  # parameters of the prior, and records of each, that tell the size of a block
+# XLA's threads may wait for each other's batches of small factorisations forever; one cannot
+_OPTIONS = {"xla_cpu_multi_thread_eigen": False}
+
+
+class State(NamedTuple):
+    """θ, the records as they are before any bound, and the log of how many a move of both imagines."""
+
+    theta: Float[Array, "..."]
+    x: Num[Array, "... n"]
+    pace: Float[Array, ""]
+
+
+class Info(NamedTuple):
+    """The share of blocks that were replaced, and the probability that the move of both was accepted."""
+
+    replaced: Float[Array, ""]
+    moved: Float[Array, ""]
+
+
+class Setting(NamedTuple):
+    """Sizes that are fixed when a sweep is compiled: records of a block, the most imagined, and whether 3 is done."""
+
+    block: int
+    imagined: int
+    interweaves: bool = True
+
+
+def init(
+    key: Key[Array, ""],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    y: Float[Array, " k"],
+    n: int,
+    setting: Setting,
+) -> State:
+    """Records of a parameter that is drawn from the prior or, as often, from the naive posterior."""
+    key_side, key_theta, key_records = jax.random.split(key, 3)
+    is_near = jax.random.bernoulli(key_side)
+    s, m = jnp.where(is_near, family.project(y, float(n)), 0.0), jnp.where(is_near, float(n), _NO_RECORD)
+    theta = family.update(prior, s, m).sample(key_theta)
+    pace = 0.5 * jnp.log(jnp.asarray(setting.imagined, theta.dtype))
+    return State(theta, family.sample(key_records, theta, n), pace)
+
+
+def step(
+    key: Key[Array, ""],
+    state: State,
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    setting: Setting,
+    gain: Float[Array, ""] | float = 0.0,
+) -> tuple[State, Info]:
+    """One sweep; with a gain, the pace is tuned."""
+    key_records, key_theta, key_both = jax.random.split(key, 3)
+    n = float(state.x.shape[-1])
+    x, replaced = _replace(key_records, state.theta, state.x, family, mechanism, y, setting.block)
+    theta = family.update(prior, _total(family.statistic(x), y), n).sample(key_theta)
+    if not setting.interweaves:
+        return State(theta, x, state.pace), Info(replaced, jnp.zeros_like(replaced))
+    state, moved = _move(key_both, State(theta, x, state.pace), family, prior, mechanism, y, setting.imagined)
+    # often accepted: too short a move, and fewer records to be imagined
+    pace = jnp.clip(state.pace + gain * (_WANTED - moved), -3.0, np.log(setting.imagined))
+    return state._replace(pace=pace), Info(replaced, moved)
+
+
+def _replace(
+    key: Key[Array, ""],
+    theta: Float[Array, "..."],
+    x: Num[Array, "... n"],
+    family: AbstractFamily,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    block: int,
+) -> tuple[Num[Array, "... n"], Float[Array, ""]]:
+    """New records, block by block: the sum is all that one block knows of another."""
+    key_new, key_accept = jax.random.split(key)
+    n = x.shape[-1]
+    new = family.sample(key_new, theta, n)
+    old_r, new_r = (jnp.stack([column.astype(y.dtype) for column in family.alter(records)]) for records in (x, new))
+    num_blocks = -(-n // block)
+    padded = jnp.pad(new_r - old_r, ((0, 0), (0, num_blocks * block - n)))
+    moves = padded.reshape(y.size, num_blocks, block).sum(-1).T
+
+    def decide(s: Float[Array, " k"], at: tuple[Array, Array]) -> tuple[Array, Array]:
+        move, log_u = at
+        is_taken = ~(log_u > _log_ratio(mechanism, y - s - move, y - s))
+        return jnp.where(is_taken, s + move, s), is_taken
+
+    log_u = jnp.log(jax.random.uniform(key_accept, (num_blocks,), y.dtype))
+    _, is_taken = jax.lax.scan(decide, old_r.sum(1), (moves, log_u))
+    return jnp.where(jnp.repeat(is_taken, block)[:n], new, x), is_taken.mean(dtype=y.dtype)
+
+
+def _move(
+    key: Key[Array, ""],
+    state: State,
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    most: int,
+) -> tuple[State, Float[Array, ""]]:
+    """θ by way of m imagined records, and the records with it; m is about e^pace, at random and rounded at random."""
+    key_size, key_round, key_imagined, key_theta, key_carried, key_accept = jax.random.split(key, 6)
+    size = jnp.exp(state.pace + jax.random.normal(key_size, (), y.dtype))
+    m = jnp.clip(jnp.floor(size + jax.random.uniform(key_round, (), y.dtype)), 0, most)
+    imagined = family.statistic(family.sample(key_imagined, state.theta, most))
+    is_counted = jnp.arange(0.0, most) < m
+    s = _total(tuple(jnp.where(is_counted, column, jnp.zeros_like(column)) for column in imagined), y)
+    theta = family.update(prior, s, jnp.maximum(m, _NO_RECORD)).sample(key_theta)
+    x = family.carried(key_carried, state.x, state.theta, theta)
+    log_ratio = _log_ratio(mechanism, *(y - _total(family.alter(records), y) for records in (x, state.x)))
+    # what is not a number is taken, so that it is seen
+    is_taken = ~(jnp.log(jax.random.uniform(key_accept, (), y.dtype)) > log_ratio)
+    theta, x = (jnp.where(is_taken, new, old) for new, old in ((theta, state.theta), (x, state.x)))
+    return State(theta, x, state.pace), jnp.exp(jnp.minimum(log_ratio, 0.0))
+
+
+def _log_ratio(
+    mechanism: AbstractMechanism, noise: Float[Array, " k"], old_noise: Float[Array, " k"]
+) -> Float[Array, ""]:
+    return (mechanism.log_density(noise) - mechanism.log_density(old_noise)).sum()
+
+
+def _total(columns: tuple, y: Float[Array, " k"]) -> Float[Array, " k"]:
+    return jnp.stack([column.sum(dtype=y.dtype) for column in columns])
+
+
+# ---- chains --------------------------------------------------------------------------------------------------
+
+
+def sized(
+    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: int, *, interweaves: bool = True
+) -> Setting:
+    """Blocks whose replacement moves the sums by about the noise: 1/Σ_j (sd_j/scale_j)² records.
+
+    A move of both needs about as many imagined records as the release is worth, n/(1 + block/n); four times that leaves
+    room.
+    """
+    sd = np.asarray(_spreads(jax.random.key(0), family, prior))
+    block = 1 / np.square(sd / np.asarray(mechanism.spread)).sum()
+    imagined = 4 * n / (1 + block / n)
+    return Setting(int(np.clip(block, 1, n)), int(np.clip(np.ceil(imagined), 4, max(4, n))), interweaves)
+
+
+@jax.jit
+def _spreads(key: Key[Array, ""], family: AbstractFamily, prior: AbstractPrior) -> Float[Array, " k"]:
+    """The sd of what is released of one record: the median over the prior."""
+    size, n = _LOOKED_AT
+
+    def one(key: Key[Array, ""]) -> Float[Array, " k"]:
+        key_theta, key_records = jax.random.split(key)
+        theta = prior.sample(key_theta)
+        released = family.alter(family.sample(key_records, theta, n))
+        return jnp.stack([column.astype(theta.dtype) for column in released]).std(1)
+
+    return jnp.maximum(jnp.median(jax.vmap(one)(jax.random.split(key, size)), axis=0), 1e-12)
+
+
+@functools.partial(jax.jit, static_argnames=("n", "setting"), compiler_options=_OPTIONS)
+def _start(keys: Key[Array, " c"], family, prior, y: Float[Array, "c k"], *, n: int, setting: Setting) -> State:
+    return jax.vmap(lambda key, y: init(key, family, prior, y, n, setting))(keys, y)
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws", "setting"), compiler_options=_OPTIONS)
+def _go_on(
+    keys: Key[Array, " c"],
+    states: State,
+    family,
+    prior,
+    mechanism,
+    y: Float[Array, "c k"],
+    gain: Float[Array, ""] | float,
+    thin: Array | int,
+    *,
+    num_draws: int,
+    setting: Setting,
+) -> tuple[State, Float[Array, "c num_draws ..."], Info]:
+    """Each chain a while longer: where it is then, θ of every `thin`-th sweep, and how the sweeps went."""
+
+    def one(key, state, y):
+        return chain.kept_of(
+            key,
+            state,
+            lambda key, state: step(key, state, family, prior, mechanism, y, setting, gain),
+            lambda state: state.theta,
+            num_draws=num_draws,
+            thin=thin,
+        )
+
+    return jax.vmap(one)(keys, states, y)
+
+
+def warmed(
+    key: Key[Array, ""], family, prior, mechanism, y: Float[Array, "c k"], n: int, num_draws: int, setting: Setting
+) -> State:
+    """Chains that have forgotten their start and found their pace."""
+    key_start, *keys = jax.random.split(key, 1 + len(_GAINS))
+    states = _start(jax.random.split(key_start, len(y)), family, prior, y, n=n, setting=setting)
+    for key_part, gain in zip(keys, _GAINS, strict=True):
+        keys_part, thin = jax.random.split(key_part, len(y)), -(-_WARMUP // num_draws)
+        states, *_ = _go_on(
+            keys_part, states, family, prior, mechanism, y, gain, thin, num_draws=num_draws, setting=setting
+        )
+    return states
+
+
+def draws(
+    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
+    family, mechanism, n = release.family, exact.noise_of(release), release.n
+    if release.n_mechanism is not None:
+        raise ValueError("n must be public for augmentation, got a noisy one.")
+    _check(family, prior, mechanism, n)
+    num_chains = int(np.clip(_AT_ONCE // n, *_CHAINS))
+    y = jnp.broadcast_to(jnp.asarray(release.values), (num_chains, len(release.values)))
+    setting, each = sized(family, prior, mechanism, n), -(-num_draws // num_chains)
+    key_warm, *keys = jax.random.split(key, 2 + _LONGEST.bit_length())
+    states = warmed(key_warm, family, prior, mechanism, y, n, each, setting)
+    theta = jnp.zeros(())
+    for doubling, key_kept in enumerate(keys):
+        states, theta, _ = _go_on(
+            jax.random.split(key_kept, num_chains), states, family, prior, mechanism, y, 0.0, 2**doubling,
+            num_draws=each, setting=setting,
+        )
+        numbers = np.asarray(theta).reshape(num_chains, each, -1)
+        if not np.isfinite(numbers).all() or has_converged(np.swapaxes(numbers, 0, 1)):
+            break
+    return theta.reshape(num_chains * each, *theta.shape[2:])[:num_draws]
+
+
+def batch(
+    keys: Key[Array, " b"],
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, "b k"],
+    n: int,
+    *,
+    num_draws: int,
+) -> Float[Array, "b num_draws ..."]:
+    """Draws for a batch of releases that differ in y alone, a chain for each."""
+    _check(family, prior, mechanism, n)
+    setting = sized(family, prior, mechanism, n)
+    states = warmed(keys[0], family, prior, mechanism, y, n, num_draws, setting)
+    keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
+    return _go_on(
+        keys, states, family, prior, mechanism, y, 0.0, _BATCH_THIN, num_draws=num_draws, setting=setting
+    )[1]
+
+
+def serves(family: AbstractFamily) -> bool:
+    """Any that can simulate its records, which is every family."""
+    return True
+
+
+def explanation(release: Release, prior: AbstractPrior) -> str | None:
+    """Exact in law, bounds included, but for what is neglected of coarse noise and of private bounds."""
+    spread = np.asarray(release.mechanism.spread)
+    if spread.ndim == 0:
+        return exact.explanation(release, prior)
+    least: Any = type(release.mechanism)
+    alike = Release(
+        family=release.family, values=release.steps, n=release.n, mechanism=least(float(spread.min())),
+        origin=release.origin,
+    )  # fmt: skip
+    return exact.explanation(alike, prior)  # of several scales the least counts
+
+
+def _check(family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: int) -> None:
+    """Refuse what has no latent records, or too many of them."""
+    if n > MOST_RECORDS:
+        raise ValueError(f"n must be at most {MOST_RECORDS} for augmentation, which walks on every record, got {n}.")
+    if isinstance(mechanism, Identity):
+        raise ValueError("mechanism must have noise for augmentation, got Identity; use naive.")
+    if not simulates(family, prior):
+        raise ValueError("prior must be one that whole records can be drawn from for augmentation; use hmc.")
+
+
+def simulates(family: AbstractFamily, prior: AbstractPrior) -> bool:
+    """Whether the prior says enough for records to be drawn, which moments of covariates do not."""
+    try:
+        jax.eval_shape(lambda key: family.sample(key, prior.sample(key), 1), jax.random.key(0))
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""When what HMC neglects shows, and when it does not; and what auto then takes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import noiseaware as na
+from noiseaware.sampler import augmentation, hmc, limit
+
+PRIOR = na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0)
+LINE = na.prior.NormalInverseGamma([0, 0], 1.0, 3.0, 0.1)
+
+
+def released(family, x: np.ndarray, epsilon: float, rng) -> na.Release:
+    """A release of records x as a custodian would make it, but for who draws the noise."""
+    scale = float(family.sensitivity()) / epsilon
+    s = np.array([float(column.sum()) for column in family.alter(jnp.asarray(x))])
+    values = s + rng.laplace(scale=scale, size=s.size)
+    return na.Release(family=family, values=values, n=x.shape[-1], mechanism=na.mechanism.Laplace(scale))
+
+
+def doubt_of(release: na.Release, prior) -> limit.Doubt:
+    prior = release.family.completed(prior)
+    return limit.doubt(release.family, prior, release.mechanism, jnp.asarray(release.values), release.n)
+
+
+# n, ε and whether the limit theorem shows: the settings in which it was measured to, or not to
+@pytest.mark.parametrize(
+    ("n", "epsilon", "shows"), [(3, 0.5, False), (10, 2.0, False), (10, 10.0, True), (300, 10.0, False)]
+)
+def test_few_records_and_little_noise_show(n, epsilon, shows, x64, seed):
+    rng = np.random.default_rng(seed)
+    release = released(na.family.Normal(bounds=(-1, 2)), rng.normal(0.3, 0.9, n), epsilon, rng)
+    found = doubt_of(release, PRIOR)
+    assert found.clamping == 0
+    assert (found.reason is not None) == shows, found
+
+
+@pytest.mark.parametrize(("n", "sd", "shows"), [(1000, 0.2, False), (1000, 0.5, True), (20, 0.5, False)])
+def test_bounds_that_cut_deep_show(n, sd, shows, x64, seed):
+    """Of a regression hmc takes moved records as unmoved: with bounds at five sd none is, at two many are."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, sd, n)
+    family = na.family.LinearRegression(["x"], "y", bounds=(-1, 1))
+    release = released(family, np.stack([x, 0.6 * x + 0.8 * rng.normal(0, sd, n)]), 0.5, rng)
+    found = doubt_of(release, LINE)
+    assert found.normality == 0
+    assert (found.reason is not None) == shows, found
+
+
+def test_nothing_is_in_doubt_where_hmc_neglects_nothing(x64):
+    for family, mechanism in (
+        (na.family.Normal(), na.mechanism.Laplace(0.01)),
+        (na.family.Normal(bounds=(-1, 2)), na.mechanism.Identity()),
+    ):
+        assert limit.doubt(family, PRIOR, mechanism, jnp.zeros(2), 3) == (0.0, 0.0)
+
+
+def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
+    """The draws are stood in for: what counts is who is asked for them, and what is said."""
+    from noiseaware import posterior
+
+    def blank(key, release, prior, num_draws):
+        return 1 + jax.random.uniform(key, (num_draws, 2))
+
+    for name in ("hmc", "augmentation"):
+        method = posterior.METHODS[name]
+        stand_in = posterior.Method(blank, method.batch, method.explanation, method.serves, is_chain=True)
+        monkeypatch.setitem(posterior.METHODS, name, stand_in)
+    rng = np.random.default_rng(seed)
+    family = na.family.Normal(bounds=(-1, 2))
+    with jax.enable_x64(True):
+        few = released(family, rng.normal(0.3, 0.9, 10), 20.0, rng)
+        some = released(family, rng.normal(0.3, 0.9, 10), 0.5, rng)
+    found = na.infer(few, PRIOR, num_draws=400, seed=1)
+    assert (found.method, found.is_exact) == ("augmentation", True)
+    assert "too far from normal" in found.choice
+    assert na.infer(few, PRIOR, method="hmc", num_draws=400, seed=1).choice is None
+    found = na.infer(some, PRIOR, num_draws=400, seed=1)
+    assert (found.method, found.is_exact, found.choice) == ("hmc", False, None)
+    monkeypatch.setattr(augmentation, "QUICK_RECORDS", 5)
+    found = na.infer(few, PRIOR, num_draws=400, seed=1)
+    assert (found.method, found.is_exact) == ("hmc", False)
+    assert hmc.explanation(few, PRIOR) in found.explanation
+    assert "method='augmentation'" in found.explanation

@@ -1,0 +1,81 @@
+"""A private n: the mixture over numbers of records against enumeration, and the draws that follow from it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+import noiseaware as na
+from noiseaware.artifact import NoisyCount
+from noiseaware.sampler import _noisy_count, _parameter
+
+family, mechanism, prior = na.family, na.mechanism, na.prior
+
+LAPLACE, GAUSSIAN = mechanism.DiscreteLaplace, mechanism.DiscreteGaussian
+SCALAR = [
+    (family.Bernoulli(), LAPLACE(1.4), 12.0, NoisyCount(60, LAPLACE(4.0)), 0.2),
+    (family.Bernoulli(), LAPLACE(0.7), 12.0, NoisyCount(40, LAPLACE(1.0)), 0.3),
+    (family.Bernoulli(), GAUSSIAN(3.0), 2.0, NoisyCount(-3, GAUSSIAN(6.0)), 0.2),
+    (family.Binomial(trials=5), LAPLACE(7.0), 90.0, NoisyCount(55, LAPLACE(4.0)), 0.3),
+    (family.Poisson("x", (0, 12)), LAPLACE(16.0), 90.0, NoisyCount(30, LAPLACE(4.0)), 3.0),
+    (family.Exponential("x", (0.0, 5.0)), mechanism.Laplace(13.0), 40.0, NoisyCount(40, LAPLACE(8.0)), 1.0),
+    (family.Normal("x", (-3.0, 3.0), 1.0), mechanism.Gaussian(5.0), 9.0, NoisyCount(40, GAUSSIAN(8.0)), 0.3),
+    (family.Exponential(), mechanism.Laplace(13.0), 40.0, NoisyCount(25, LAPLACE(8.0)), 1.0),
+]
+
+
+@pytest.mark.parametrize(("of", "noise", "y", "count", "near"), SCALAR, ids=lambda value: getattr(value, "name", ""))
+def test_the_likelihood_is_that_of_a_sum_over_every_number_of_records(of, noise, y, count, near, x64):
+    """Against all n one by one, each with the likelihood of a public n, which has oracles of its own."""
+    theta = near * jnp.array([0.5, 0.8, 1.0, 1.2, 1.6])
+    at = jnp.asarray(y)
+    every = np.arange(1.0, max(count.value, 1) + 45 * count.mechanism.spread)
+    each = jax.lax.map(lambda n: _parameter.log_likelihood(of, noise, at, n, theta), jnp.asarray(every))
+    terms = np.asarray(each) + np.asarray(count.mechanism.log_density(jnp.asarray(count.value - every)))[:, None]
+    nobody = noise.log_density(at) + count.mechanism.log_density(jnp.asarray(float(count.value)))
+    expected = np.logaddexp(logsumexp(terms, axis=0), float(nobody))
+    found = np.asarray(_parameter.log_likelihood(of, noise, at, _noisy_count.sizes(count, of, noise), theta))
+    assert found - found[2] == pytest.approx(expected - expected[2], abs=2e-3)
+
+
+def test_of_bernoulli_records_by_hand(x64):
+    """Neither n nor the count is taken from the package."""
+    theta, y, noisy_n = 0.3, 7, 20
+    total = 0.0
+    for n in range(200):
+        successes = np.arange(n + 1)
+        of_y = stats.binom.pmf(successes, n, theta) @ stats.dlaplace.pmf(y - successes, 1 / 2.0)
+        total += of_y * stats.dlaplace.pmf(noisy_n - n, 1 / 3.0)
+    count = NoisyCount(noisy_n, mechanism.DiscreteLaplace(3.0))
+    noise = mechanism.DiscreteLaplace(2.0)
+    at = _noisy_count.sizes(count, family.Bernoulli(), noise)
+    found = _parameter.log_likelihood(family.Bernoulli(), noise, jnp.asarray(float(y)), at, jnp.array([theta]))
+    assert float(found[0]) == pytest.approx(np.log(total), abs=5e-3)
+
+
+def test_of_categorical_records_by_hand(key, x64):
+    """p(θ, n | y, ñ) by enumeration of all counts: the CDF of θ₁ at five levels, and of n by the mean count."""
+    alpha, noise, count = np.array([1.0, 2.0, 0.7]), 1.5, NoisyCount(9, mechanism.DiscreteLaplace(2.0))
+    y = np.array([2.0, 6.0, -1.0])
+    k = np.stack(np.meshgrid(*[np.arange(60)] * 3, indexing="ij"), -1).reshape(-1, 3)
+    n = k.sum(1)
+    log_mass = stats.dirichlet_multinomial.logpmf(k, alpha, n)
+    log_mass += stats.dlaplace.logpmf(y - k, 1 / noise).sum(1) + stats.dlaplace.logpmf(9 - n, 1 / 2.0)
+    mass = np.exp(log_mass - log_mass.max())
+    mass, k, n = (values[mass > 1e-9] for values in (mass / mass.sum(), k, n))
+    rest = alpha.sum() - alpha[0] + n - k[:, 0]
+    levels = [0.05, 0.1, 0.2, 0.35, 0.5]
+    expected = [mass @ stats.beta.cdf(level, alpha[0] + k[:, 0], rest) for level in levels]
+    release = na.Release(
+        family=family.Categorical(levels=["a", "b", "c"]),
+        values=y.astype(int),
+        n=count.value,
+        n_mechanism=count.mechanism,
+        mechanism=mechanism.DiscreteLaplace(noise),
+    )
+    from noiseaware.sampler import exact
+
+    theta = np.asarray(exact.draws(key, release, prior.Dirichlet(alpha.tolist()), 40_000))
+    assert [np.mean(theta[:, 0] <= level) for level in levels] == pytest.approx(expected, abs=4 * 0.5 / 200)
