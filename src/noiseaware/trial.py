@@ -127,7 +127,7 @@ def _simulate(keys, family, prior, mechanism, fixed, numbers, *, n: int) -> Tria
         x = family.sample(key_records, theta, n)
 
         def total(column: Array) -> Float[Array, ""]:
-            there = column if number is None else jnp.where(jnp.arange(n) < number, column, jnp.zeros_like(column))
+            there = column if number is None else jnp.where(jnp.arange(0.0, n) < number, column, jnp.zeros_like(column))
             return there.sum(dtype=theta.dtype)
 
         s, altered_s = (jnp.stack([total(c) for c in columns]) for columns in (family.statistic(x), family.alter(x)))

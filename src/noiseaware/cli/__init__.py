@@ -13,6 +13,7 @@ from noiseaware.cli.check import check
 from noiseaware.cli.failure import Group
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
+from noiseaware.cli.release import HELP as RELEASE
 from noiseaware.cli.release import release
 from noiseaware.cli.reproduce import reproduce
 
@@ -91,7 +92,7 @@ def demo(
     story(folder)
 
 
-app.command()(release)
+app.command(help=RELEASE)(release)
 app.command()(infer)
 app.command()(calibrate)
 app.command()(check)

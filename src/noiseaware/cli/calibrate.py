@@ -31,9 +31,7 @@ def calibrate(
     epsilon: Annotated[str | None, typer.Option(help="Privacy of each release, ε: Laplace noise.")] = None,
     rho: Annotated[str | None, typer.Option(help="Privacy of each release, ρ of zCDP: Gaussian noise.")] = None,
     delta: Annotated[str | None, typer.Option(help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
-    neighbours: Annotated[
-        str, typer.Option(help="replace, or add_remove: n is then private, and -n the noisy one.")
-    ] = "replace",
+    neighbours: Annotated[str, typer.Option(help="replace, or add_remove: -n is then the noisy one.")] = "replace",
     method: Annotated[str, typer.Option(help=f"{METHODS} To compare: nonprivate, cheating, ops.")] = "auto",
     trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
     theta: Annotated[str | None, typer.Option(help="Hold the parameter here, and see coverage only: 0.02")] = None,

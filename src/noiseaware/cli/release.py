@@ -38,6 +38,29 @@ _Unit = Annotated[str | None, typer.Option(help="Column that tells whose a recor
 _MaxRecords = Annotated[int | None, typer.Option(help="With --unit: the most records of one person to sum.")]
 _Share = Annotated[str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")]
 
+HELP = """Release noisy statistics of a table, paid from a ledger.
+
+The noise follows from the bounds and from ε: nobody has to work out a sensitivity.
+
+[bold]Example[/bold]
+
+$ noiseaware ledger create clinic.ledger --epsilon 2
+
+$ noiseaware release clinic.csv --family exponential --column wait_hours --bounds 0 48 --epsilon 0.5
+--ledger clinic.ledger -o wait.json
+
+$ noiseaware release clinic.csv --family exponential --column wait_hours --bounds private --epsilon 0.5
+--ledger clinic.ledger -o wait.json
+
+$ noiseaware release postgresql://user@host/clinic --table visits --family bernoulli --column ill …
+
+$ noiseaware release visits.csv --family bernoulli --column ill --by region=north,south --unit patient_id
+--max-records 3 --epsilon 0.5 --ledger clinic.ledger -o ill
+
+$ noiseaware release clinic.csv --family linear_regression --x age,bmi --y pressure --column-bounds
+"age=0:100, bmi=10:60, pressure=60:220" --epsilon 0.5 --ledger clinic.ledger -o pressure.json
+"""
+
 
 def release(
     table: _Table = None,
@@ -72,28 +95,7 @@ def release(
     json: Annotated[bool, typer.Option("--json", help="Print the release itself, for machines.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
 ) -> None:
-    """Release noisy statistics of a table, paid from a ledger.
-
-    The noise follows from the bounds and from ε: nobody has to work out a sensitivity.
-
-    [bold]Example[/bold]
-
-    $ noiseaware ledger create clinic.ledger --epsilon 2
-
-    $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds 0 48 --epsilon 0.5
-    --ledger clinic.ledger -o wait.json
-
-    $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds private --epsilon 0.5
-    --ledger clinic.ledger -o wait.json
-
-    $ noiseaware release postgresql://user@host/clinic --table visits --family bernoulli --column ill …
-
-    $ noiseaware release visits.csv --family bernoulli --column ill --by region=north,south --unit patient_id
-    --max-records 3 --epsilon 0.5 --ledger clinic.ledger -o ill
-
-    $ noiseaware release clinic.csv --family linear_regression --x age,bmi --y pressure --column-bounds
-    "age=0:100, bmi=10:60, pressure=60:220" --epsilon 0.5 --ledger clinic.ledger -o pressure.json
-    """
+    """Release noisy statistics of a table, paid from a ledger; HELP says more."""
     if plan is not None:
         if table is not None or family is not None:
             raise ValueError("--plan must stand alone: the table and its releases are in the file.")

@@ -4,11 +4,15 @@ The names of the columns are public, and all else is read so that no record can 
 which may quote a record, is never passed on.
 """
 
+import codecs
+import contextlib
 import csv
 import functools
 import glob
 import os
-from collections.abc import Callable, Sequence
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,31 +50,71 @@ def _embedded(process: int) -> duckdb.DuckDBPyConnection:
 
 
 def _read_parquet(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, _: contextlib.ExitStack
 ) -> duckdb.DuckDBPyRelation:
     """Parquet: the types in the file are the schema."""
     return quietly(lambda: own.sql(f"SELECT * FROM read_parquet({_address(path)})"), complaint)
 
 
 def _read_csv(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
+    own: duckdb.DuckDBPyConnection,
+    path: Path,
+    columns: Sequence[str],
+    complaint: str,
+    closing: contextlib.ExitStack,
 ) -> duckdb.DuckDBPyRelation:
     """CSV: the header row is the schema and tells the delimiter; all else is text, and nothing of it is sniffed.
 
-    Short rows are padded with NULL, long ones cut, stray quotes kept, and bytes read as Latin-1, which has no
-    invalid ones: so a record cannot make an error.
+    Short rows are padded with NULL, long ones cut, stray quotes kept, and bytes that are no UTF-8 replaced: so a
+    record cannot make an error, nor change how another one is read.
     """
     names, delimiter = quietly(lambda: header(path), complaint)
     check_columns(columns, names, path.name)
+    path = quietly(lambda: _as_utf8(path, closing), complaint)
     kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     options = (
         f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
-        "encoding = 'latin-1', strict_mode = false, null_padding = true, parallel = false, "
+        "strict_mode = false, null_padding = true, parallel = false, "
         f"max_line_size = {_LONGEST_RECORD}, buffer_size = {2 * _LONGEST_RECORD}"
     )
     records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
     wanted = ", ".join(f"c{names.index(column)} AS {quoted(column)}" for column in columns)
     return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
+
+
+def _as_utf8(path: Path, closing: contextlib.ExitStack) -> Path:
+    """The file, or a pipe that gives it once with what is no UTF-8 replaced; nothing is written to a disk."""
+    try:
+        for _ in _decoded(path, "strict"):
+            pass
+        return path
+    except UnicodeDecodeError:
+        pipe = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="noiseaware-"))) / "records.csv"
+        os.mkfifo(pipe, 0o600)
+
+    def feed() -> None:
+        with contextlib.suppress(OSError), pipe.open("wb") as records:  # the reader may go away
+            for text in _decoded(path, "replace"):
+                records.write(text.encode())
+
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
+
+    def end() -> None:
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # so that it no longer waits for one
+        feeder.join()
+
+    closing.callback(end)
+    return pipe
+
+
+def _decoded(path: Path, errors: str) -> Iterator[str]:
+    """The text of a file in pieces."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors)
+    with path.open("rb") as file:
+        while block := file.read(_LONGEST_LINE):
+            yield decoder.decode(block)
+    yield decoder.decode(b"", final=True)
 
 
 def header(path: Path) -> tuple[list[str], str]:
@@ -83,7 +127,7 @@ def header(path: Path) -> tuple[list[str], str]:
 
 
 def _read_json(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, _: contextlib.ExitStack
 ) -> duckdb.DuckDBPyRelation:
     """JSON, one object a line or one array: the keys are the schema, and a value is taken as text.
 
@@ -110,7 +154,7 @@ def _layout(path: Path) -> str:
     return "format = 'array'" if is_array else "format = 'newline_delimited', ignore_errors = true"
 
 
-READERS: dict[str, Callable[[duckdb.DuckDBPyConnection, Path, Sequence[str], str], duckdb.DuckDBPyRelation]] = {
+READERS: dict[str, Callable[..., duckdb.DuckDBPyRelation]] = {
     ".csv": _read_csv,
     ".parquet": _read_parquet,
     ".json": _read_json,

@@ -22,7 +22,7 @@ class Source:
     name: str
     open: "Callable[[Opening], Any]"
     is_latin: bool = False
-    """Whether text is read byte by byte, as of a CSV file, so that no byte of it is an error."""
+    """Whether text is read byte by byte, as Spark does of a CSV file, so that no byte of it is an error."""
     rows: Callable[[duckdb.DuckDBPyConnection], int | None] = lambda own: None
     """How many rows it has, where that is known without reading them."""
 
@@ -63,9 +63,9 @@ def _file(path: Path) -> Source:
         raise ValueError(f"table file must exist, got {path}.")
 
     def read(opening: Opening) -> duckdb.DuckDBPyRelation:
-        return READERS[suffix](opening.own, path, opening.columns, opening.complaint)
+        return READERS[suffix](opening.own, path, opening.columns, opening.complaint, opening.closing)
 
-    return Source(path.name, read, suffix == ".csv", lambda own: rows(own, path))
+    return Source(path.name, read, rows=lambda own: rows(own, path))
 
 
 def _by_spark(path: str, table_name: str | None) -> Source:
