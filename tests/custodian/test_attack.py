@@ -126,10 +126,8 @@ def test_no_byte_of_a_csv_file_is_an_error_or_changes_another_record(before, tmp
     yes = na.family.Bernoulli("x")
     place = na.family.Categorical("p", levels=["other", "é"])
     path = tmp_path / "t.csv"
-    for byte in set(range(256)) - set(b'\r\n",'):
-        cell = before + bytes([byte])
-        path.write_bytes(b"x,p\n1,\xc3\xa9\n" + cell + b"," + cell + b"\n0,\xc3\xa9\n")
-        totals, n = Table(path).sums(yes, 0)
-        assert (totals[0], n) in (((1, 3),) if byte not in b"123456789" or before else ((2, 3), (1, 3))), cell
-        assert Table(path).sums(place, 0) in (([1, 2], 3), ([0, 3], 3)), cell
-        assert Table(path).sums(place, 0)[0][1] == (3 if before + bytes([byte]) == b"\xc3\xa9" else 2)
+    cells = [before + bytes([byte]) for byte in sorted(set(range(256)) - set(b'\r\n",'))]
+    path.write_bytes(b"x,p\n1,\xc3\xa9\n" + b"".join(cell + b"," + cell + b"\n" for cell in cells) + b"0,\xc3\xa9\n")
+    n, ones, levels = len(cells) + 2, sum(cell in b"123456789" for cell in cells), cells.count(b"\xc3\xa9")
+    assert Table(path).sums(yes, 0) == ([1 + ones], n)
+    assert Table(path).sums(place, 0) == ([n - 2 - levels, 2 + levels], n)

@@ -27,6 +27,7 @@ _MOST_BLOCKS = 2**16
 _BISECTIONS = 36
 _MEAN_NODES = 512
 _TRIES = 100_000
+_LISTED_AT_ONCE = 32  # draws
 _REACH = {True: 45.0, False: 9.0}  # scales of the noise of a private n, Laplace or Gaussian, within which it lies
 _ROUND_OFF = 1e-15  # of the FFT, against a greatest mass of 1
 
@@ -172,7 +173,7 @@ def _tilt(
 
     edge = jnp.arcsinh(reach)
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (-edge, edge))
-    tilt = jnp.sinh(0.5 * (low + high))
+    tilt = jax.lax.stop_gradient(jnp.sinh(0.5 * (low + high)))  # nothing depends on it
     return n.held(tilt) if isinstance(n, Total) else tilt
 
 
@@ -195,6 +196,7 @@ def forward(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric | Total, sh
         log_g = jnp.where(k <= most, log_weight(k), -jnp.inf)
     order = jnp.argsort(-found.variance)
     log_g = jax.nn.logsumexp((log_g + tilt * k).reshape(shape.blocks, shape.stride, -1), axis=1).T[order]
+    log_g = jnp.where(log_g == -jnp.inf, -jnp.inf, log_g)  # the slope of log 0 is not a number
     peak = log_g.max(axis=1)
     g = jnp.exp(log_g - peak[:, None])
     # with every count from 0 on, no partial sum above the most can reach a total up to it
@@ -250,17 +252,48 @@ def _backward(
     return jnp.concatenate([left[None], blocks]).T
 
 
+def _backward_listed(
+    key: Key[Array, ""], chain: Forward, n: Float[Array, " d"], num_draws: int, shape: Shape
+) -> Float[Array, "d J"]:
+    """The same by listing g_j(k) f_{j−1}(rest) for each draw: for totals that differ, and may lie in the tails of f."""
+    size, blocks = chain.f.shape[1], chain.g.shape[1]
+    block = jnp.arange(blocks)
+
+    def one(at: tuple[Float[Array, ""], Key[Array, ""]]) -> Float[Array, " J"]:
+        def one_count(left: Float[Array, ""], level) -> tuple[Float[Array, ""], Float[Array, ""]]:
+            g, f_before, u = level
+            rest = jnp.mod(left.astype(int) - block, size)
+            cumulative = jnp.cumsum(g * f_before[rest])
+            drawn = jnp.searchsorted(cumulative, u * cumulative[-1], side="right").astype(left.dtype)
+            drawn = jnp.where(cumulative[-1] > 0, jnp.minimum(drawn, blocks - 1.0), jnp.nan)  # refused by infer
+            return left - drawn, drawn
+
+        total, key = at
+        levels = (chain.g[1:], chain.f[:-1], jax.random.uniform(key, (chain.g.shape[0] - 1,)))
+        left, drawn = jax.lax.scan(one_count, total, levels, reverse=True)
+        return jnp.append(left[None], drawn)
+
+    total = jnp.round((n - _least(chain, shape)) / shape.stride)
+    return jax.lax.map(one, (total, jax.random.split(key, num_draws)), batch_size=_LISTED_AT_ONCE)
+
+
 def _least(chain: Forward, shape: Shape) -> Float[Array, ""]:
     """The sum of the counts in the middle of their first blocks."""
     return chain.start.sum() + chain.g.shape[0] * 0.5 * (shape.stride - 1)
 
 
 def _counts(
-    key: Key[Array, ""], log_weight: LogWeight, chain: Forward, n: Float[Array, " d"], num_draws: int, shape: Shape
+    key: Key[Array, ""],
+    log_weight: LogWeight,
+    chain: Forward,
+    n: Float[Array, " d"],
+    num_draws: int,
+    shape: Shape,
+    backward: Callable[..., Float[Array, "d J"]],
 ) -> Float[Array, "d J"]:
     """Counts in the family's order: blocks by backward draws, then the place within each block."""
     key_block, key_place = jax.random.split(key)
-    k = chain.start + shape.stride * _backward(key_block, chain, n, num_draws, shape)
+    k = chain.start + shape.stride * backward(key_block, chain, n, num_draws, shape)
     inverse = jnp.argsort(chain.order)
     k = k[:, inverse]
     if shape.stride > 1:
@@ -306,10 +339,10 @@ def draws(
     if isinstance(n, Total):
         whole = concentration.sum()
         totals, log_mass = _log_totals(chain, n, shape, lambda n: gammaln(n + 1.0) - gammaln(n + whole))
-        total = totals[jax.random.categorical(key_total, log_mass, shape=(num_draws,))]
+        total, backward = totals[jax.random.categorical(key_total, log_mass, shape=(num_draws,))], _backward_listed
     else:
-        total = jnp.full(num_draws, n)
-    k = _counts(key_count, log_weight, chain, total, num_draws, shape)
+        total, backward = jnp.full(num_draws, n), _backward
+    k = _counts(key_count, log_weight, chain, total, num_draws, shape, backward)
     return Dirichlet(concentration + k).sample(key_theta, (num_draws,))
 
 
