@@ -37,7 +37,7 @@ docs: $(VENV)/.docs ## the documentation, into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-figures: $(VENV)/.custodian ## the pictures of the README and the documentation
+figures: $(VENV)/.test ## the pictures of the README and the documentation
 	@set -e; for script in docs/figures/*.py; do $(BIN)/python $$script; done
 
 schema: $(VENV)/.custodian ## the published JSON Schema of a release

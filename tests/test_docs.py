@@ -15,7 +15,7 @@ import noiseaware as na
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = ("add_a_family", "calibration", "choose", "tour")
+SLOW = ("add_a_family", "calibration", "choose", "pooling", "tour")
 FENCE = re.compile(r"(?m)^```(\{?[\w-]*\}?[^\n]*)\n(.*?)^```$", re.DOTALL)
 COMMAND = Path(sys.executable).with_name("noiseaware")
 

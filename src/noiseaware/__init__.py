@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from noiseaware import family as family
     from noiseaware import mechanism as mechanism
+    from noiseaware import model as model
     from noiseaware import prior as prior
     from noiseaware import program as program
     from noiseaware.artifact import Release as Release
@@ -25,6 +26,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "family": "noiseaware.family",
     "mechanism": "noiseaware.mechanism",
+    "model": "noiseaware.model",
     "prior": "noiseaware.prior",
     "program": "noiseaware.program",
     "Release": "noiseaware.artifact",

@@ -19,7 +19,7 @@ from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain
 
 _NAMES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
-_NAMES += ("linear_regression", "multivariate_normal")
+_NAMES += ("linear_regression", "logistic_regression", "multivariate_normal", "poisson_regression")
 FAMILIES = {name: getattr(families, name.title().replace("_", "")) for name in _NAMES}
 _MECHANISMS = {
     "laplace": mechanisms.Laplace,

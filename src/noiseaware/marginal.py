@@ -18,6 +18,7 @@ from noiseaware.prior import (
     Gamma,
     Independent,
     InverseGamma,
+    MultivariateNormal,
     Normal,
     NormalInverseGamma,
     NormalInverseWishart,
@@ -71,8 +72,10 @@ def split(distribution: AbstractPrior) -> list[AbstractScalarPrior]:
             return list(distribution.marginals())
         case NormalInverseWishart():
             return _of_wishart(distribution)
-        case Independent() if "regression" in distribution.parts:
-            return split(distribution.parts["regression"])
+        case MultivariateNormal():
+            return list(distribution.marginals())
+        case Independent() if {"regression", "coefficients"} & set(distribution.parts):
+            return split(next(part for name, part in distribution.parts.items() if name != "covariates"))
     raise TypeError(f"distribution must be one of noiseaware.prior, got {type(distribution).__name__}.")
 
 

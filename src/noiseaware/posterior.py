@@ -6,11 +6,12 @@ A method is a function (key, release, prior, num_draws) → draws, and a sentenc
 or none when they are exact. It runs in float64 whatever the user's own JAX setting is.
 """
 
+import functools
 import os
 import secrets
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,14 +19,15 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
+from noiseaware import combination
 from noiseaware.artifact import Release
 from noiseaware.baseline import naive
+from noiseaware.diagnostic import CHAINS, diagnostics, doubt
 from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
 from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
-from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.words import prior_words
 
 if TYPE_CHECKING:
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 Truth = float | Mapping[str, object]
 MOST_DRAWS = 10_000_000
-_CHAINS = 4
 
 
 @dataclass(frozen=True)
@@ -74,34 +75,59 @@ METHODS = {
 
 
 def infer(
-    release: Release,
+    release: Release | Sequence[Release],
     prior: AbstractPrior,
     *,
     method: str = "auto",
     num_draws: int = 4000,
     seed: int | None = None,
+    same_table: bool = False,
 ) -> "Posterior":
-    """Draws from p(θ | release)."""
+    """Draws from p(θ | release), or given several releases: of independent tables, or of the same table."""
+    if not isinstance(release, Release):
+        releases = combination.checked_alike(release)
+        if len(releases) > 1 and not same_table:
+            return _infer_given(releases, prior, method, num_draws, seed)
+        (release,) = releases if len(releases) == 1 else (combination.same_table(releases),)
     name = checked_method(method, release.family, has_private_n=release.n_mechanism is not None)
     prior = checked_prior(release.family, prior)
-    _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
-    seed = secrets.randbits(32) if seed is None else seed
-    _check_whole("seed", seed, 0, 2**63 - 1)
+    seed = _checked_seed(num_draws, seed)
     with jax.enable_x64(True):
         name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
         drawn = METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
         draws = release.family.named(np.asarray(drawn, dtype=np.float64))
-    for parameter, values in draws.items():
-        if not np.isfinite(values).all():
-            lost = int((~np.isfinite(values)).sum())
-            raise RuntimeError(f"method {name!r} gave {lost} draws of {parameter} that are not finite numbers.")
+    _check_finite(name, draws)
     why = METHODS[name].explanation(release, prior)
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
-    if METHODS[name].is_chain and (doubt := _doubt(draws)) is not None:
-        warnings.warn(doubt, RuntimeWarning, stacklevel=2)
-        why = " ".join(filter(None, (why, doubt)))
+    if METHODS[name].is_chain and (found := doubt(draws)) is not None:
+        warnings.warn(found, RuntimeWarning, stacklevel=2)
+        why = " ".join(filter(None, (why, found)))
     return Posterior(draws, release, prior, name, why, int(seed), choice)
+
+
+def _infer_given(
+    releases: tuple[Release, ...], prior: AbstractPrior, method: str, num_draws: int, seed: int | None
+) -> "Posterior":
+    """Exact draws of the one θ of several independent tables."""
+    first, *others = combination.checked_tables(releases)
+    if method not in ("auto", "exact"):
+        raise ValueError(f"method must be one of auto, exact for several tables, got {method!r}.")
+    prior = checked_prior(first.family, prior)
+    assert isinstance(prior, AbstractScalarPrior)
+    seed = _checked_seed(num_draws, seed)
+    with jax.enable_x64(True):
+        drawn = exact.draws_given(jax.random.key(seed), releases, prior, int(num_draws))
+        draws = first.family.named(np.asarray(drawn, dtype=np.float64))
+    _check_finite("exact", draws)
+    why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
+    return Posterior(draws, first, prior, "exact", why, seed, others=tuple(others))
+
+
+def _check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
+    for parameter, values in draws.items():
+        if lost := int((~np.isfinite(values)).sum()):
+            raise RuntimeError(f"method {method!r} gave {lost} draws of {parameter} that are not finite numbers.")
 
 
 def _chosen(name: str, release: Release, prior: AbstractPrior) -> tuple[str, str | None]:
@@ -134,6 +160,12 @@ class Posterior:
     seed: int
     choice: str | None = None
     """Why auto took another method than its first for the family, or would have if there were fewer records."""
+    others: tuple[Release, ...] = ()
+    """Releases of further tables with the same parameter."""
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        return (self.release, *self.others)
 
     @property
     def is_exact(self) -> bool:
@@ -152,7 +184,7 @@ class Posterior:
     def naive(self) -> AbstractPrior:
         """What someone who does not know of the noise would believe."""
         with jax.enable_x64(True):
-            return naive.posterior(self.release, self.prior)
+            return functools.reduce(lambda belief, release: naive.posterior(release, belief), self.releases, self.prior)
 
     def __repr__(self) -> str:
         kind = "exact" if self.is_exact else "approximate"
@@ -195,7 +227,7 @@ class Posterior:
         percent = f"{100 * probability:g}"
         rows = {
             e.name: {"mean": e.mean, "sd": e.sd, f"eti{percent}_lb": e.low, f"eti{percent}_ub": e.high}
-            | _diagnostics(draws)
+            | diagnostics(draws)
             for e, draws in zip(self.estimates(probability), self.marginals().values(), strict=True)
         }
         return pd.DataFrame.from_dict(rows, orient="index")
@@ -271,12 +303,12 @@ class Posterior:
             "prior": prior_words(self.prior),
             "seed": self.seed,
             "release": self.release.to_json(),
-        }
+        } | {f"release_{i}": other.to_json() for i, other in enumerate(self.others, 2)}
 
     def _draws_group(self) -> "xr.Dataset":
         import xarray as xr
 
-        chains = next(c for c in (_CHAINS, 3, 2, 1) if self.num_draws % c == 0)
+        chains = next(c for c in (CHAINS, 3, 2, 1) if self.num_draws % c == 0)
         axes = self.release.family.axes
         shaped = {
             parameter: (
@@ -292,8 +324,10 @@ class Posterior:
     def _observed(self) -> "xr.Dataset":
         import xarray as xr
 
-        names = np.array(self.release.family.statistics)
-        return xr.Dataset({"y": (("statistic",), self.release.values)}, {"statistic": names})
+        names = list(self.release.family.statistics)
+        names += [f"{name}_{i}" for i, other in enumerate(self.others, 2) for name in other.family.statistics]
+        values = np.concatenate([release.values for release in self.releases])
+        return xr.Dataset({"y": (("statistic",), values)}, {"statistic": np.array(names)})
 
 
 def _entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[int, ...]]]:
@@ -303,38 +337,6 @@ def _entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[in
         return [(parameter, ())]
     places = [p for p in np.ndindex(*map(len, labels)) if len(p) == 1 or p[0] <= p[1]]
     return [(f"{parameter}[{', '.join(str(a[i]) for a, i in zip(labels, p, strict=True))}]", p) for p in places]
-
-
-def _columns(values: np.ndarray) -> list[np.ndarray]:
-    return list(values.reshape(len(values), -1).T)
-
-
-def _diagnostics(draws: np.ndarray) -> dict[str, float]:
-    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
-
-    runs = draws[: len(draws) // _CHAINS * _CHAINS].reshape(_CHAINS, -1)
-    if runs.shape[1] < 4:  # ArviZ needs four draws a chain
-        return dict.fromkeys(("mcse_mean", "mcse_sd", "ess_bulk", "ess_tail", "r_hat"), float("nan"))
-    values = {
-        "mcse_mean": array_stats.mcse(runs, method="mean"),
-        "mcse_sd": array_stats.mcse(runs, method="sd"),
-        "ess_bulk": array_stats.ess(runs, method="bulk"),
-        "ess_tail": array_stats.ess(runs, method="tail", prob=(0.05, 0.95)),
-        "r_hat": array_stats.rhat(runs),
-    }
-    return {name: float(np.asarray(value)) for name, value in values.items()}
-
-
-def _doubt(draws: dict[str, np.ndarray]) -> str | None:
-    """A sentence on chains that have not converged, if they have not."""
-    for name, values in draws.items():
-        for column in _columns(values):
-            found = _diagnostics(column)
-            least = min(LEAST_ESS, len(column) / 10)
-            if found["r_hat"] > largest_rhat(_CHAINS, len(column) // _CHAINS) or found["ess_bulk"] < least:
-                numbers = f"R-hat {found['r_hat']:.3f}, {found['ess_bulk']:.0f} effective draws"
-                return f"The chains of {name} have not converged ({numbers}): do not rely on them."
-    return None
 
 
 def checked_method(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> str:
@@ -356,6 +358,14 @@ def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior
     """The prior, with what it leaves unsaid; refused if it does not fit the family."""
     family.check_prior(prior)
     return family.completed(prior)
+
+
+def _checked_seed(num_draws: int, seed: int | None) -> int:
+    """The seed, or one by chance; refused as the number of draws may be."""
+    _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
+    seed = secrets.randbits(32) if seed is None else seed
+    _check_whole("seed", seed, 0, 2**63 - 1)
+    return int(seed)
 
 
 def _check_whole(name: str, value: object, least: int, most: int) -> None:

@@ -33,10 +33,10 @@ def page(posterior: "Posterior", truths: dict[str, float]) -> str:
     return environment.get_template("report.html").render(
         title=_title(posterior),
         headline=words.headline(posterior),
-        impossible=words.impossible(posterior.release),
+        impossible=next(filter(None, map(words.impossible, posterior.releases)), None),
         naive=words.naive_headline(posterior),
         exactness=words.exactness(posterior),
-        facts=words.facts(posterior.release),
+        facts=[fact for release in posterior.releases for fact in words.facts(release)],
         percent=words.PERCENT,
         rows=_rows(posterior),
         diagnostics=_diagnostics(posterior),

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
-from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
+from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractMomentFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.posterior import METHODS, checked_method, checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
@@ -173,7 +173,7 @@ def noise(
         scale = float(family.sensitivity(neighbours) / promise.epsilon)
         return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
     stddev = math.sqrt(family.sensitivity_squared(neighbours) / (2 * promise.rho))
-    if isinstance(family, AbstractQuadraticFamily):
+    if isinstance(family, AbstractMomentFamily):
         return Gaussian(stddev / np.array(family.weights))
     return DiscreteGaussian(stddev) if family.is_integer else Gaussian(stddev)
 
@@ -210,7 +210,9 @@ def fixed(family: AbstractFamily, prior: AbstractPrior, theta: object) -> Float[
         raise ValueError(f"theta must have {math.prod(wanted)} entries for the {family.name} family, got {theta}.")
     is_whole = not isinstance(prior, Dirichlet) or abs(float(values.sum()) - 1) < 1e-9
     eta = family.natural(values)
-    numbers = (eta, family.log_partition(eta), prior.log_density(values))
+    numbers = [eta, prior.log_density(values)]
+    if not isinstance(family, AbstractGeneralizedLinear):
+        numbers.append(family.log_partition(eta))
     if not is_whole or not all(np.isfinite(number).all() for number in numbers):
         raise ValueError(f"theta must be possible for the {family.name} family and its prior, got {theta}.")
     return values

@@ -35,6 +35,8 @@ _RECORDS = {
     "normal": "measurements (normal)",
     "multivariate_normal": "measurements of several kinds (multivariate normal)",
     "linear_regression": "a quantity and what explains it (linear regression)",
+    "logistic_regression": "yes or no, and what explains it (logistic regression)",
+    "poisson_regression": "counts of events, and what explains them (Poisson regression)",
 }
 _PARAMETERS = {
     ("bernoulli", "theta"): ("the probability of success", ""),
@@ -48,6 +50,8 @@ _PARAMETERS = {
     ("multivariate_normal", "mean"): ("the means", ""),
     ("multivariate_normal", "covariance"): ("the covariances", ""),
     ("linear_regression", "coefficients"): ("the coefficients", ", the intercept last"),
+    ("logistic_regression", "coefficients"): ("the coefficients", ", of log odds, the intercept last"),
+    ("poisson_regression", "coefficients"): ("the coefficients", ", of the log mean, the intercept last"),
     ("linear_regression", "variance"): ("the variance", " about the line"),
 }
 _LAWS = {
@@ -117,11 +121,11 @@ def prior_words(prior: AbstractPrior) -> str:
 
 def belief(release: Release, prior: AbstractPrior) -> str:
     """The person's own part of a prior, and a mention of what the family has put beside it."""
-    if not isinstance(prior, Independent) or set(prior.parts) != {"regression", "covariates"}:
+    if not isinstance(prior, Independent) or len(prior.parts) != 2 or "covariates" not in prior.parts:
         return _shortened(prior_words(prior))
-    own, covariates = prior_words(prior.parts["regression"]), prior_words(prior.parts["covariates"])
-    completed = release.family.completed(prior.parts["regression"])
-    if covariates != prior_words(completed.parts["covariates"]):  # type: ignore[attr-defined]
+    person = next(part for name, part in prior.parts.items() if name != "covariates")
+    own, covariates = prior_words(person), prior_words(prior.parts["covariates"])
+    if covariates != prior_words(release.family.completed(person).parts["covariates"]):  # type: ignore[attr-defined]
         return _shortened(f"{own} (covariates: {covariates})")
     is_bounded = getattr(release.family, "intervals", None) is not None
     vague = "about 0 with a spread of about 1, vaguely, since nothing was said"
@@ -245,9 +249,8 @@ def released(release: Release, most: int | None = None) -> str:
 
 def _units(release: Release) -> str:
     """What second moments are of."""
-    if getattr(release.family, "intervals", None) is None:
-        return ""
-    return " (of numbers in units of half the bounds' width from their centre)"
+    is_scaled = getattr(release.family, "intervals", None) is not None
+    return " (of numbers in units of half the bounds' width from their centre)" * is_scaled
 
 
 def facts(release: Release) -> list[tuple[str, str]]:
@@ -350,9 +353,9 @@ def _impossible_moments(release: Release) -> str | None:
     d, n = release.family.degrees.count(1), release.likely_n  # type: ignore[attr-defined]
     mean, moments = release.values[:d] / n, np.zeros((d, d))
     rows, columns = np.triu_indices(d)
-    moments[rows, columns] = moments[columns, rows] = release.values[d:]
-    names = release.family.statistics[d:]
-    for name, value, i, j in zip(names, release.values[d:], rows, columns, strict=True):
+    known = np.append(release.values[d:], n)[: len(rows)]  # what is not released, y² of some regressions, is at most n
+    moments[rows, columns] = moments[columns, rows] = known
+    for name, value, i, j in zip(release.family.statistics[d:], known, rows, columns, strict=False):
         if i == j and value < 0:
             return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
     least = np.linalg.eigvalsh(moments - n * np.outer(mean, mean))[0]
@@ -378,8 +381,7 @@ def cells(estimate: Estimate) -> tuple[str, str, str]:
 
 
 def between(estimate: Estimate) -> str:
-    _, _, low, high = _numbers(estimate)
-    return f"between {low} and {high}"
+    return "between {2} and {3}".format(*_numbers(estimate))
 
 
 def _numbers(estimate: Estimate) -> tuple[str, ...]:
@@ -395,6 +397,4 @@ def level(name: str) -> str:
 
 def _known(release: Release, name: str) -> float | None:
     """A constant of the family that is known beforehand."""
-    if name == "trials" and release.family.name == "bernoulli":
-        return None
-    return getattr(release.family, name, None)
+    return None if (name, release.family.name) == ("trials", "bernoulli") else getattr(release.family, name, None)

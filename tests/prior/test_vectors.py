@@ -7,7 +7,15 @@ import pytest
 from scipy import stats
 
 from noiseaware.marginal import of_conjugate, quantile, split
-from noiseaware.prior import CovariateMoments, Gamma, Independent, Normal, NormalInverseGamma, NormalInverseWishart
+from noiseaware.prior import (
+    CovariateMoments,
+    Gamma,
+    Independent,
+    MultivariateNormal,
+    Normal,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
 
 DRAWS = 50_000
 KOLMOGOROV = 2.7 / DRAWS**0.5  # the 1e−6 point of Kolmogorov's distribution
@@ -187,3 +195,30 @@ def test_bad_parameters_are_refused_in_a_sentence(make, sentence):
         make()
     assert str(refusal.value).count("\n") == 0
     assert str(refusal.value).endswith(".")
+
+
+def test_several_normals(x64, key):
+    prior, covariance = MultivariateNormal([1, -1], [[2, 0.5], [0.5, 1]]), [[2, 0.5], [0.5, 1]]
+    theta = np.array([[0.3, 0.2], [2.0, -3.0]])
+    right = stats.multivariate_normal([1, -1], covariance).logpdf(theta)
+    np.testing.assert_allclose(prior.log_density(jnp.asarray(theta)), right, rtol=1e-12)
+    for column, variance, mean in zip(np.asarray(prior.sample(key, (50_000,))).T, (2, 1), (1, -1), strict=True):
+        assert stats.kstest(column, stats.norm(mean, variance**0.5).cdf).statistic < 2.7 / 50_000**0.5
+
+
+def test_real_coordinates_of_independent_parts(x64, key):
+    """There and back, and the density of v is that of θ times the Jacobian of its free entries."""
+    d, lower = 3, np.tril_indices(3)
+    covariates = NormalInverseWishart([0.0, 1.0, 2.0], 2.0, [[2, 0.5, 0], [0.5, 1, 0.2], [0, 0.2, 3]], 7.0)
+    prior = Independent(own=MultivariateNormal([1, -1], 2.0), covariates=covariates)
+    theta = prior.sample(key, (3,))
+    v = prior.to_real(theta)
+    assert v.shape == (3, prior.num_coordinates)
+    np.testing.assert_allclose(prior.from_real(v), theta, rtol=1e-9)
+
+    def free(v):
+        theta = prior.from_real(v)
+        return jnp.concatenate([theta[: 2 + d], theta[2 + d :].reshape(d, d)[lower]])
+
+    jacobian = [float(jnp.linalg.slogdet(jax.jacfwd(free)(row))[1]) for row in v]
+    np.testing.assert_allclose(prior.log_density_real(v), prior.log_density(theta) + jnp.asarray(jacobian), rtol=1e-9)

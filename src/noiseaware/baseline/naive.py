@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount, Release
+from noiseaware.family import AbstractGeneralizedLinear
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, Numeric
 
@@ -44,6 +45,8 @@ def known(n: int | NoisyCount) -> int:
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """The naive posterior is right only where there was nothing to be aware of."""
+    if isinstance(release.family, AbstractGeneralizedLinear):
+        return "It takes the released value for the true one, and a normal law about the fit of its moments."
     if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
         return None
     return (

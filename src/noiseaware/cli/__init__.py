@@ -34,7 +34,8 @@ _QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0
 # XLA waits for batches of small factorisations in the threads that would have to do them: with two cores and two such
 # batches at once, forever. One thread a program cannot.
 _ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-_FACTORISING = {"linear_regression", "multivariate_normal", "figure3", "figure4"}
+_FACTORISING = {"linear_regression", "logistic_regression", "poisson_regression", "multivariate_normal"}
+_FACTORISING |= {"figure3", "figure4"}
 
 
 def main() -> None:

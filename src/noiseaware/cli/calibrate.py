@@ -104,7 +104,7 @@ def _columns(name: str, prior: "AbstractPrior") -> dict[str, Any]:
     import numpy as np
 
     count = np.size(getattr(prior, "mean", 0))
-    if name == "linear_regression":
+    if name.endswith("_regression"):
         return {"x": [f"x{j}" for j in range(1, count)] or ["x1"], "y": "y"}
     if name == "multivariate_normal":
         return {"columns": [f"x{j}" for j in range(1, count + 1)]}

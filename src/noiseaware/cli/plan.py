@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from noiseaware.privacy import Promise
 
 FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
-FAMILIES += ("multivariate_normal", "linear_regression")
+FAMILIES += ("multivariate_normal", "linear_regression", "logistic_regression", "poisson_regression")
 _COLUMNS = ("column", "columns", "x", "y")
 _OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
 _PRICE = ("epsilon", "rho", "delta", "neighbours")

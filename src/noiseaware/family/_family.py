@@ -82,6 +82,10 @@ class AbstractFamily(eqx.Module):
     def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
         """t(x) of records as they are summed: clamped to the bounds, or 0 where dropped."""
 
+    def modelled(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
+        """t(x) of records as HMC takes them, where it does not know of all that bounds do to them."""
+        return self.statistic(x)
+
     def carried(
         self, key: Key[Array, ""], x: Num[Array, "..."], theta: Float[Array, "..."], other: Float[Array, "..."]
     ) -> Num[Array, "..."]:

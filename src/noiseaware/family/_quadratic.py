@@ -1,8 +1,6 @@
-"""Families whose statistics are first and second moments: Σu_j and Σu_i u_j of records u ∈ ℝ^d, i ≤ j.
+"""Families of normal records whose statistics are all first and second moments: Σu_j and Σu_i u_j, i ≤ j.
 
-With public bounds, u = (x − centre)/half takes each column's bounds to ±1, so that the noise of a sum of squares is
-that of a spread about the centre and does not grow with how far that is from 0; without bounds u = x. The sums hold a
-mean ū and a scatter C = Σuuᵀ − nūūᵀ, and all that is known of n normal records:
+The sums hold a mean ū and a scatter C = Σuuᵀ − nūūᵀ, and all that is known of n normal records u ∈ ℝ^d:
 
     p(s | θ) = h_n(s) exp(ηᵀs − nA)        h_n(s) ∝ |C|^{(n − d − 2)/2},  C positive definite
 
@@ -11,107 +9,25 @@ so that the coordinates ū and the Cholesky factor of C/n, its diagonal in logs,
 
 import abc
 import functools
-import math
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Num
 
-from noiseaware.family._family import AbstractFamily, Bounds, checked_bounds
+from noiseaware.family._moment import AbstractMomentFamily, all_pairs
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.privacy import Neighbours, check_neighbours
 
 _SHARE = 1e-9  # of the mean squared record: how flat a projected scatter may be
 
 
-class AbstractQuadraticFamily(AbstractFamily):
-    """Records of d numbers, summarised by Σu and Σuuᵀ. Records are columns: x[j] is the j-th number of each."""
-
-    intervals: eqx.AbstractVar[tuple[Bounds, ...] | None]
-    """Public bounds of each column; None where nothing was clamped."""
+class AbstractQuadraticFamily(AbstractMomentFamily):
+    """Records of d numbers, summarised by Σu and Σuuᵀ, with a conjugate prior."""
 
     @property
-    @abc.abstractmethod
-    def dimension(self) -> int:
-        """d, the numbers of one record."""
-
-    @property
-    def is_altered(self) -> bool:
-        """Whether bounds cut into the support, so that some records are clamped."""
-        return self.intervals is not None
-
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        """How many entries of u each statistic multiplies."""
-        return (1,) * self.dimension + (2,) * (self.dimension * (self.dimension + 1) // 2)
-
-    @property
-    def centre(self) -> np.ndarray:
-        return np.zeros(self.dimension) if self.intervals is None else np.mean(self.intervals, axis=1)
-
-    @property
-    def half(self) -> np.ndarray:
-        if self.intervals is None:
-            return np.ones(self.dimension)
-        return np.array([0.5 * (high - low) for low, high in self.intervals])
-
-    def monomials(self, u: Sequence) -> tuple:
-        """The statistics of records that are scaled already, in plain operators."""
-        pairs = [(i, j) for i in range(self.dimension) for j in range(i, self.dimension)]
-        return (*(u[j] for j in range(self.dimension)), *(u[i] * u[j] for i, j in pairs))
-
-    def statistic(self, x) -> tuple:
-        return self.monomials([(x[j] - c) / h for j, (c, h) in enumerate(zip(self.centre, self.half, strict=True))])
-
-    def alter(self, x: Num[Array, "d ..."]) -> tuple[Num[Array, "..."], ...]:
-        if self.intervals is None:
-            return self.statistic(x)
-        return self.statistic([x[j].clip(*interval) for j, interval in enumerate(self.intervals)])
-
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        """Replacing: d(d + 2)²/2(d + 1). Adding or removing: d + d(d + 1)/2, at a corner.
-
-        Put u = a + δ and w = a − δ, so that |a_j| + |δ_j| ≤ 1. Then
-
-            ‖t(u) − t(w)‖₁ = 2Σ|δ_j| + 4Σ|a_j δ_j| + 2Σ_{i<j}|a_i δ_j + a_j δ_i|,
-
-        which can only grow when all signs are made positive and then every a_j raised to 1 − δ_j: with D = Σδ_j it
-        is at most 2D + 2Σδ_j(1 − δ_j) + 2(d − D)D. For a given D this is greatest when all δ_j are D/d = τ, where it
-        is 2d((d + 2)τ − (d + 1)τ²), greatest at τ = (d + 2)/2(d + 1). Summing ranges would give d² + 2d.
-        """
-        self._check_bounded()
-        return distance(self.dimension, neighbours, bounds)
-
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        """Of the statistics times `weights`, √2 where i < j. Replacing: 2d(d + 1). Adding or removing: d(d + 1).
-
-        Their squared distance is ‖u − w‖² + ‖uuᵀ − wwᵀ‖² = q + r − 2c + q² + r² − 2c² with q = ‖u‖², r = ‖w‖² and
-        c = uᵀw. Where q or r is at most ½ it is at most d² + d + 1.25, since −2c − 2c² ≤ ½: less than 2d(d + 1).
-        Elsewhere its second derivative in u_j, 2 + 4q + 8u_j² − 4w_j², is positive, and so is that in w_j: it is
-        greatest at corners, where q = r = d and c is whole, and −2c(c + 1) is at most 0.
-        """
-        self._check_bounded()
-        return distance_squared(self.dimension, neighbours, bounds)
-
-    @property
-    def entries(self) -> tuple[int, ...]:
-        """How many entries of u or uuᵀ each statistic stands for: two where it is the product of two columns."""
-        pairs = [2 if i < j else 1 for i in range(self.dimension) for j in range(i, self.dimension)]
-        return (1,) * self.dimension + tuple(pairs)
-
-    @property
-    def weights(self) -> tuple[float, ...]:
-        """What Gaussian noise is divided by for each statistic: √2 for those that stand for two entries of uuᵀ."""
-        return tuple(math.sqrt(count) for count in self.entries)
-
-    def _check_bounded(self) -> None:
-        if self.intervals is None:
-            raise ValueError(f"bounds must be given: without them one {self.name} record can move a sum by anything.")
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        return all_pairs(self.dimension)
 
     # ---- priors and parameters in the units of u ------------------------------------------------------------
 
@@ -197,21 +113,6 @@ def log_scatters(d: int, n: Numeric) -> Float[Array, ""]:
     return 0.5 * d * n * jnp.log(n) - multigammaln(0.5 * (n - 1), d)
 
 
-def distance(dimension: int, neighbours: Neighbours, bounds: tuple | None = None) -> float:
-    """The most that ‖t‖₁ moves; with bounds (−h, h) in whole steps of u, in steps of h⁻² and rounded up."""
-    check_neighbours(neighbours)
-    d = dimension
-    moved = Fraction(d * (d + 2) ** 2, 2 * (d + 1)) if neighbours == "replace" else Fraction(d * (d + 3), 2)
-    return float(moved) if bounds is None else math.ceil(moved * bounds[1] ** 2)
-
-
-def distance_squared(dimension: int, neighbours: Neighbours, bounds: tuple | None = None) -> float:
-    """The most that the square of ‖t‖₂ moves, with `weights`; with bounds (−h, h), in steps of h⁻⁴."""
-    check_neighbours(neighbours)
-    moved = (2 if neighbours == "replace" else 1) * dimension * (dimension + 1)
-    return float(moved) if bounds is None else moved * bounds[1] ** 4
-
-
 @functools.cache  # gathering by places is many times faster than setting entries of an array
 def _places(d: int) -> np.ndarray:
     """Where Σu_i u_j stands in the statistic."""
@@ -228,32 +129,3 @@ def _factor_places(d: int) -> np.ndarray:
     places[np.tril_indices(d, -1)] = np.arange(below)
     places[np.diag_indices(d)] = below + np.arange(d)
     return places
-
-
-def checked_intervals(bounds: object, columns: Sequence[str]) -> tuple[Bounds, ...] | None:
-    """Bounds of each column, from {column: (low, high)}, from one pair a column or from one pair for all."""
-    if bounds is None:
-        return None
-    if isinstance(bounds, Mapping):
-        if surplus := sorted(set(bounds) - set(columns)):
-            raise ValueError(f"bounds must name columns among {list(columns)}, got {surplus[0]!r}.")
-        if missing := [c for c in columns if c not in bounds]:
-            raise ValueError(f"bounds must name every column, got none for {missing[0]!r}.")
-        pairs = [bounds[c] for c in columns]
-    elif isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
-        pairs = [bounds] * len(columns)
-    elif isinstance(bounds, Sequence) and len(bounds) == len(columns):
-        pairs = list(bounds)
-    else:
-        raise ValueError(f"bounds must be {{column: (low, high)}} for {list(columns)}, got {bounds}.")
-    return tuple(checked_bounds(pair) for pair in pairs)  # type: ignore[misc]
-
-
-def checked_columns(name: str, columns: object) -> tuple[str, ...]:
-    """Names of columns, one or more, none of them twice."""
-    names = (columns,) if isinstance(columns, str) else tuple(columns)  # type: ignore[arg-type]
-    if not names or not all(isinstance(c, str) and c for c in names):
-        raise ValueError(f"{name} must name one or more columns, got {columns!r}.")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{name} must name each column once, got {list(names)}.")
-    return names

@@ -22,8 +22,9 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
+from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots_of_both
-from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals, log_scatters
+from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.family.multivariate_normal import (
     MultivariateNormal,
     evidence_of_count,
@@ -151,10 +152,7 @@ class LinearRegression(AbstractQuadraticFamily):
         if isinstance(prior, Independent) and "covariates" in prior.parts:
             return prior
         regression = prior.parts["regression"] if isinstance(prior, Independent) else prior
-        known = self.intervals is not None
-        spread, count, dof = (_SPREAD, _COUNT, _DOF) if known else (_VAGUE_SPREAD, _VAGUE_COUNT, _VAGUE_DOF)
-        scale = np.diag((spread * self.half[:-1]) ** 2 * (dof - 1))
-        covariates = NormalInverseWishart(self.centre[:-1], count, scale, float(len(self.x) + dof))
+        covariates = believed_covariates(self._covariates)
         return Independent(regression=regression, covariates=covariates)
 
     def scaled(self, prior: AbstractPrior) -> Independent:
@@ -264,6 +262,14 @@ class LinearRegression(AbstractQuadraticFamily):
         entries = jnp.concatenate([(n * jnp.outer(mean, mean) + scatter).ravel(), n * mean, jnp.full(1, n)])
         order = [*range(q - 1), q, q - 1]  # the constant, last of (x, y, 1), stands before y
         return entries[_sum_places(q)[np.ix_(order, order)]]
+
+
+def believed_covariates(covariates: MultivariateNormal) -> NormalInverseWishart:
+    """What is believed of columns x unless said, in the units of x."""
+    known = covariates.intervals is not None
+    spread, count, dof = (_SPREAD, _COUNT, _DOF) if known else (_VAGUE_SPREAD, _VAGUE_COUNT, _VAGUE_DOF)
+    scale = np.diag((spread * covariates.half) ** 2 * (dof - 1))
+    return NormalInverseWishart(covariates.centre, count, scale, float(covariates.dimension + dof))
 
 
 def _sum_places(d: int) -> np.ndarray:

@@ -13,8 +13,9 @@ from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
+from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
-from noiseaware.family._quadratic import AbstractQuadraticFamily, checked_columns, checked_intervals, log_scatters
+from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.prior import NormalInverseWishart, Numeric
 
 

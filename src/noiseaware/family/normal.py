@@ -30,7 +30,7 @@ from noiseaware.family._family import (
     checked_outside,
     checked_positive,
 )
-from noiseaware.family._quadratic import distance, distance_squared
+from noiseaware.family._moment import distance, distance_squared
 from noiseaware.family.multivariate_normal import MultivariateNormal
 from noiseaware.prior import Normal as NormalPrior
 from noiseaware.prior import NormalInverseGamma, NormalInverseWishart, Numeric

@@ -10,6 +10,7 @@ from noiseaware.prior.dirichlet import Dirichlet as Dirichlet
 from noiseaware.prior.gamma import Gamma as Gamma
 from noiseaware.prior.independent import Independent as Independent
 from noiseaware.prior.inverse_gamma import InverseGamma as InverseGamma
+from noiseaware.prior.multivariate_normal import MultivariateNormal as MultivariateNormal
 from noiseaware.prior.normal import Normal as Normal
 from noiseaware.prior.normal_inverse_gamma import NormalInverseGamma as NormalInverseGamma
 from noiseaware.prior.normal_inverse_wishart import NormalInverseWishart as NormalInverseWishart

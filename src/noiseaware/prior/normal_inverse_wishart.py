@@ -2,6 +2,8 @@
 
     covariance ~ InverseWishart(scale, dof)        mean | covariance ~ Normal(mean, covariance / count)
     p(covariance) ∝ |covariance|^{−(dof + d + 1)/2} exp(−tr(scale · covariance⁻¹)/2)
+
+Its real coordinates: the mean, and covariance = EBBᵀE, E diagonal, e^v, and B with ones on its diagonal and v below.
 """
 
 import jax
@@ -11,12 +13,12 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractPrior, Numeric, check_number, precision_matrix
+from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, precision_matrix
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
 
 
-class NormalInverseWishart(AbstractPrior):
+class NormalInverseWishart(AbstractRealPrior):
     """NormalInverseWishart(mean, count, scale, dof).
 
     `count` is how many records the mean is worth, and `dof`, above d − 1, how many the covariance is; a number for
@@ -78,6 +80,39 @@ class NormalInverseWishart(AbstractPrior):
         normal = 0.5 * d * jnp.log(2 * jnp.pi / self.count)
         wishart = 0.5 * self.dof * (d * jnp.log(2.0) - log_determinant) + multigammaln(0.5 * self.dof, d)
         return normal + wishart
+
+    @property
+    def num_coordinates(self) -> int:
+        d = len(self.mean)
+        return d * (d + 3) // 2
+
+    def to_real(self, theta: Float[Array, "*shape k"]) -> Float[Array, "*shape m"]:
+        d = len(self.mean)
+        root = jnp.linalg.cholesky(theta[..., d:].reshape(*theta.shape[:-1], d, d))
+        edge = jnp.diagonal(root, axis1=-2, axis2=-1)
+        below = (root / edge[..., None])[..., *np.tril_indices(d, -1)]
+        return jnp.concatenate([theta[..., :d], jnp.log(edge), below], axis=-1)
+
+    def _root(self, v: Float[Array, "*shape m"]) -> Float[Array, "*shape d d"]:
+        """The Cholesky factor of the covariance."""
+        d = len(self.mean)
+        unit = jnp.broadcast_to(jnp.eye(d, dtype=v.dtype), (*v.shape[:-1], d, d))
+        return jnp.exp(v[..., d : 2 * d, None]) * unit.at[..., *np.tril_indices(d, -1)].set(v[..., 2 * d :])
+
+    def from_real(self, v: Float[Array, "*shape m"]) -> Float[Array, "*shape k"]:
+        d, root = len(self.mean), self._root(v)
+        covariance = root @ jnp.swapaxes(root, -1, -2)
+        return jnp.concatenate([v[..., :d], covariance.reshape(*v.shape[:-1], d * d)], axis=-1)
+
+    def log_density_real(self, v: Float[Array, "*shape m"]) -> Float[Array, "*shape"]:
+        """Row i of the factor L has 2L_ii^{d − i + 1} from d(LLᵀ), L_ii from the logarithm and L_ii^{i − 1} from B."""
+        d, root = len(self.mean), self._root(v)
+        away = jnp.sqrt(self.count) * (v[..., :d] - self.mean)
+        scale = jnp.broadcast_to(jnp.linalg.cholesky(jnp.asarray(self.scale)), root.shape)
+        inner = solve_triangular(root, jnp.concatenate([scale, away[..., None]], axis=-1), lower=True)
+        trace = (inner**2).sum((-2, -1))
+        powers = d * jnp.log(2.0) - (self.dof + 1) * v[..., d : 2 * d].sum(-1)
+        return powers - 0.5 * trace - self.log_normalizer()
 
     def marginals(self) -> list[StudentT | InverseGamma]:
         """Of each entry of the mean and of each variance by itself."""

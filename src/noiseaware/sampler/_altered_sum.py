@@ -55,9 +55,14 @@ def record(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> Record:
     """The law of one clamped or dropped record at θ."""
     inner_x, inner_mass = _inner(family, theta)
     atom_x, atom_mass = _atoms(family, theta)
-    log_mass = jnp.concatenate([inner_mass, atom_mass])
+    log_mass = _held(jnp.concatenate([inner_mass, atom_mass]))
     # exactly 1 in total, so that round-off is not raised to the n-th power
     return Record(jnp.concatenate([inner_x, atom_x]), log_mass - jax.nn.logsumexp(log_mass))
+
+
+def _held(log_mass: Float[Array, " k"]) -> Float[Array, " k"]:
+    """The same, but that nothing stays nothing: the slope of log 0 is not a number."""
+    return jnp.where(log_mass == -jnp.inf, -jnp.inf, log_mass)
 
 
 def _atoms(
@@ -229,4 +234,4 @@ def _cell_masses(
     cell = (mass * (1 - share)).sum(-1) + jnp.append(jnp.zeros(1), (mass * share).sum(-1)[:-1])
     # what three nodes miss of a density that is infinite at the lower end belongs to the first point
     missed = jnp.exp(jax.nn.logsumexp(law.log_mass[:-2])) - cell.sum() if family.head < 1 else 0.0
-    return jnp.log(cell.at[0].add(jnp.maximum(missed, 0.0)))
+    return _held(jnp.log(cell.at[0].add(jnp.maximum(missed, 0.0))))

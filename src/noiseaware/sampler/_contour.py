@@ -72,7 +72,8 @@ def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Floa
         is_newton = (newton >= low) & (newton <= high) & ((i % 2 == 0) | (i >= _ALTERNATE))
         return jnp.where(is_newton, newton, jnp.clip(halved, low, high)), low, high
 
-    return jax.lax.fori_loop(0, _STEPS, step, (start, low, high))[0]
+    # no derivative: what is integrated along the line does not depend on where it crosses
+    return jax.lax.stop_gradient(jax.lax.fori_loop(0, _STEPS, step, (start, low, high))[0])
 
 
 def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric) -> Float[Array, ""]:

@@ -9,6 +9,7 @@ and fall with θ, so the line is searched in pieces on which it is monotone.
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,16 +46,31 @@ def _likelihoods(family: AbstractScalarFamily, mechanism: AbstractMechanism, y: 
     return exact, exact
 
 
+class Seen(NamedTuple):
+    """What is known of one table: the law of the noise, the noisy sum, and the number of records."""
+
+    mechanism: AbstractMechanism
+    y: Float[Array, ""]
+    n: Numeric | Sizes
+
+
+def _summed(family: AbstractScalarFamily, tables: tuple[Seen, ...]):
+    """The same for several tables of one θ."""
+    pairs = [_likelihoods(family, *table) for table in tables]
+    if len(pairs) == 1:
+        return pairs[0]
+    rough, exact = zip(*pairs, strict=True)
+    total = lambda parts: lambda theta: functools.reduce(jnp.add, [part(theta) for part in parts])  # noqa: E731
+    summed = total(exact)
+    return (summed if rough == exact else total(rough)), summed
+
+
 def _theta_nodes(
-    family: AbstractScalarFamily,
-    prior: AbstractScalarPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, ""],
-    n: Numeric | Sizes,
+    family: AbstractScalarFamily, prior: AbstractScalarPrior, tables: tuple[Seen, ...]
 ) -> tuple[Float[Array, "pieces m"], Float[Array, "pieces m"]]:
     """Nodes in the prior's real coordinate and the log posterior density there, up to a constant."""
-    rough, exact = _likelihoods(family, mechanism, y, n)
-    count = _NODES_NOISY if isinstance(n, Sizes) else _NODES
+    rough, exact = _summed(family, tables)
+    count = _NODES_NOISY if any(isinstance(table.n, Sizes) for table in tables) else _NODES
 
     def log_posterior(likelihood, v: Float[Array, " m"]) -> Float[Array, " m"]:
         return prior.log_density_real(v) + likelihood(prior.from_real(v))
@@ -72,14 +88,16 @@ def _theta_nodes(
         v, log_density = jax.lax.fori_loop(0, _NARROW + _SPREAD, place, (even, jnp.zeros_like(even)))
         return v, log_density if exact is rough else log_posterior(exact, v)
 
-    return jax.lax.map(piece, _pieces(family, prior, y / (n.likely if isinstance(n, Sizes) else n)))
+    sizes = [table.n.likely if isinstance(table.n, Sizes) else table.n for table in tables]
+    averages = jnp.stack([table.y / n for table, n in zip(tables, sizes, strict=True)])
+    return jax.lax.map(piece, _pieces(family, prior, averages))
 
 
 def _pieces(
-    family: AbstractScalarFamily, prior: AbstractScalarPrior, average: Float[Array, ""]
+    family: AbstractScalarFamily, prior: AbstractScalarPrior, averages: Float[Array, " tables"]
 ) -> Float[Array, "pieces 2"]:
     """Where the coordinate may lie, cut where E t(x) turns."""
-    low, high = _range(family, prior, average)
+    low, high = _range(family, prior, averages)
     if not isinstance(family, AbstractUnboundedFamily) or not family.is_altered or family.outside == "clamp":
         return jnp.stack([low, high])[None]
     v = jnp.linspace(low, high, _SEARCH)
@@ -90,17 +108,18 @@ def _pieces(
 
 
 def _range(
-    family: AbstractScalarFamily, prior: AbstractScalarPrior, average: Float[Array, ""]
+    family: AbstractScalarFamily, prior: AbstractScalarPrior, averages: Float[Array, " tables"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Nearly all that a float can hold of (0, ∞) or (0, 1); for a mean, the reach of prior, bounds and data."""
+    average = averages[0]
     if family.possible(1.0)[0] == 0:
         positive = prior.from_real(jnp.full_like(average, 800.0)) > 1
         return jnp.full_like(average, -600.0), jnp.where(positive, 600.0, 36.0)
     reach = 40 * jnp.sqrt(prior.variance)  # type: ignore[attr-defined]
     centre = prior.mean  # type: ignore[attr-defined]
     low, high = family.bounds or (0.0, 0.0)
-    marks = jnp.stack([average, *(jnp.full_like(average, m) for m in (2 * low - high, 2 * high - low))])
-    marks = marks if family.bounds else marks[:1]
+    beyond = jnp.stack([jnp.full_like(average, m) for m in (2 * low - high, 2 * high - low)])
+    marks = jnp.concatenate([averages, beyond]) if family.bounds else averages
     return jnp.minimum(marks.min(), centre) - reach, jnp.maximum(marks.max(), centre) + reach
 
 
@@ -116,7 +135,20 @@ def draws(
     num_draws: int,
 ) -> Float[Array, " num_draws"]:
     """θ by the inverse CDF of p(θ | y)."""
-    v, log_density = _theta_nodes(family, prior, mechanism, y, n)
+    return draws_given(key, family, prior, (Seen(mechanism, y, n),), num_draws=num_draws)
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws",))
+def draws_given(
+    key: Key[Array, ""],
+    family: AbstractScalarFamily,
+    prior: AbstractScalarPrior,
+    tables: tuple[Seen, ...],
+    *,
+    num_draws: int,
+) -> Float[Array, " num_draws"]:
+    """θ by the inverse CDF of p(θ | y_1, y_2, …) ∝ p(θ) Π_i p(y_i | θ)."""
+    v, log_density = _theta_nodes(family, prior, tables)
     log_density = jnp.maximum(log_density - log_density.max(), _NOTHING)
     v, log_density = jax.vmap(lambda v, f: _line.refine(v, f, _FINER))(v, log_density)
     return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws))

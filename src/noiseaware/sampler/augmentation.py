@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, Num
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractFamily
+from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import chain, exact
@@ -291,8 +291,8 @@ def batch(
 
 
 def serves(family: AbstractFamily) -> bool:
-    """Any that can simulate its records, which is every family."""
-    return True
+    """Any whose parameters can be drawn given its records: all that have a conjugate prior."""
+    return not isinstance(family, AbstractGeneralizedLinear)
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
@@ -320,6 +320,8 @@ def _check(family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMech
 
 def simulates(family: AbstractFamily, prior: AbstractPrior) -> bool:
     """Whether the prior says enough for records to be drawn, which moments of covariates do not."""
+    if not serves(family):
+        return False
     try:
         jax.eval_shape(lambda key: family.sample(key, prior.sample(key), 1), jax.random.key(0))
     except (TypeError, ValueError):

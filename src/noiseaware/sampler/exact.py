@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware.artifact import NoisyCount, Release
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Laplace
-from noiseaware.prior import AbstractPrior, Dirichlet
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import _counts, _noisy_count, _parameter
 
 # A continuous statistic under discrete noise is treated as under the continuous law. Their densities differ by
@@ -35,12 +35,26 @@ def draws(
     return _sampler(release.family, prior, noise_of(release), y, release.count, num_draws)(key, y)
 
 
+def draws_given(
+    key: Key[Array, ""], releases: tuple[Release, ...], prior: AbstractScalarPrior, num_draws: int
+) -> Float[Array, " num_draws"]:
+    """Independent draws of the one θ of several tables."""
+    tables = tuple(_seen(release) for release in releases)
+    return _parameter.draws_given(key, releases[0].family, prior, tables, num_draws=num_draws)  # type: ignore[arg-type]
+
+
+def _seen(release: Release) -> _parameter.Seen:
+    noise, count = noise_of(release), release.count
+    n = _noisy_count.sizes(count, release.family, noise) if isinstance(count, NoisyCount) else float(count)
+    return _parameter.Seen(noise, jnp.asarray(release.values)[0], n)
+
+
 def serves(family: AbstractFamily) -> bool:
     """Whether there is an exact sampler for the family."""
     return isinstance(family, AbstractScalarFamily | Categorical)
 
 
-def explanation(release: Release, prior: AbstractPrior) -> str | None:
+def explanation(release: Release, prior: AbstractPrior | None = None) -> str | None:
     """None when the draws are exact, else one sentence that says what is neglected."""
     family, mechanism = release.family, release.mechanism
     if isinstance(mechanism, Identity) and _parameter.is_altered(family):

@@ -18,10 +18,10 @@ from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.artifact import NoisyCount, Release
 from noiseaware.baseline import naive
-from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
+from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent
-from noiseaware.sampler import _mode, _target, chain
+from noiseaware.sampler import _mode, _target, chain, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
 
@@ -183,7 +183,7 @@ def has_converged(v: Float[np.ndarray, "num_draws c k"]) -> bool:
 def serves(family: AbstractFamily) -> bool:
     """Whether there is a target: second moments, or one column and a prior with real coordinates."""
     has_coordinates = len(family.columns) <= 1 and issubclass(family.conjugate, AbstractRealPrior)
-    return isinstance(family, AbstractQuadraticFamily) or has_coordinates
+    return isinstance(family, AbstractQuadraticFamily | AbstractGeneralizedLinear) or has_coordinates
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
@@ -198,7 +198,20 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
     if quadratic is not None and quadratic[0].is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
+    if isinstance(release.family, AbstractGeneralizedLinear):
+        sentences.append(_of_covariates(release, prior))
     return " ".join(sentences) or None
+
+
+def _of_covariates(release: Release, prior: AbstractPrior) -> str:
+    """What a generalized linear model takes for granted, and how far off that is here."""
+    family, sentence = release.family, "The covariates are taken as normal"
+    if getattr(family, "is_altered", False):
+        sentence += ", and as if none outside the bounds had been moved to them"
+    with jax.enable_x64(True):
+        noise, y = noise_of(release), jnp.asarray(release.values)
+        reason = limit.doubt(family, prior, noise, y, release.likely_n).reason
+    return f"{sentence}." if reason is None else f"{sentence}. {reason}"
 
 
 def _has_given_moments(prior: AbstractPrior) -> bool:

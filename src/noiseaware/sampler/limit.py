@@ -18,7 +18,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
-from noiseaware.family import AbstractFamily
+from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
 from noiseaware.prior import AbstractPrior, Numeric
 
@@ -58,6 +58,8 @@ def doubt(
     if isinstance(mechanism, Identity) or (is_quadratic and not is_altered):
         return Doubt(0.0, 0.0)
     normality, clamping = (float(error) for error in _errors(family, prior, mechanism, y, float(n)))
+    if isinstance(family, AbstractGeneralizedLinear):
+        return Doubt(normality, clamping)
     # of second moments the law is known, and only what was moved is neglected; elsewhere it is the other way round
     return Doubt(0.0, clamping) if is_quadratic else Doubt(normality, 0.0)
 
@@ -92,7 +94,7 @@ def _errors(family, prior, mechanism, y, n: Numeric) -> tuple[Float[Array, ""], 
 
 def _seen(key: Key[Array, ""], family, mechanism, theta: Float[Array, "..."], y, n: Numeric) -> _Seen:
     x = family.sample(key, theta, _RECORDS)
-    t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.statistic, family.alter))
+    t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.modelled, family.alter))
     mean = r.mean(1)
     away = r - mean[:, None]
     is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)

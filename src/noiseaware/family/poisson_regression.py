@@ -1,0 +1,59 @@
+"""Poisson regression: counts given covariates x.
+
+    y ~ Poisson(e^a)        a = coefficientsᵀ(x, 1), the intercept last
+
+Of a count clamped to bounds (low, high), what is missing from the upper one is a finite sum, with c(j) = max(j, low):
+
+    h₁ = high − Σ_{j<high} (high − c(j)) p_j        h₂ = high² − Σ_{j<high} (high² − c(j)²) p_j
+"""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, Num
+from scipy.special import gammaln
+
+from noiseaware.family._family import Bounds, checked_whole_bounds
+from noiseaware.family._generalized import AbstractGeneralizedLinear
+from noiseaware.family._moment import checked_columns, checked_intervals
+
+_LARGEST = 300.0  # of a: e^a is still a number, and its square is one too
+_MOST = 1e9  # of a simulated count's mean
+_HIGHEST = 2000  # bound of y: the sums above have so many terms
+
+
+class PoissonRegression(AbstractGeneralizedLinear):
+    """Poisson regression of the counts in the column y on the columns x. Without bounds, nothing was clamped."""
+
+    x: tuple[str, ...] = eqx.field(static=True)
+    y: str = eqx.field(static=True)
+    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    name: ClassVar[str] = "poisson_regression"
+
+    def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
+        self.x = checked_columns("x", x)
+        (self.y,) = checked_columns("y", y)
+        checked_columns("x and y", self.columns)
+        self.intervals = checked_intervals(bounds, self.columns)
+        if self.intervals is None:
+            return
+        low, high = checked_whole_bounds(self.intervals[-1])  # type: ignore[misc]
+        if low < 0 or high > _HIGHEST:
+            raise ValueError(f"bounds of {self.y} must be between 0 and {_HIGHEST}, got {(low, high)}.")
+
+    def link(self, a: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        a = jnp.minimum(a, _LARGEST)
+        mean = jnp.exp(a)
+        if self.intervals is None:
+            return mean, mean + mean**2
+        low, high = self.intervals[-1]
+        j = np.arange(high)
+        chance = jnp.exp(j * a[..., None] - mean[..., None] - gammaln(j + 1))
+        clamped = np.maximum(j, low)
+        return high - chance @ (high - clamped), high**2 - chance @ (high**2 - clamped**2)
+
+    def respond(self, key: Key[Array, ""], a: Float[Array, "..."]) -> Num[Array, "..."]:
+        return jax.random.poisson(key, jnp.minimum(jnp.exp(a), _MOST)).astype(a.dtype)

@@ -1,0 +1,230 @@
+"""log p(y | θ) of noisy statistics, for a model of one's own.
+
+    one parameter, categorical    the exact engine: every record, every bound and the noise as they are; counts of few
+                                  records are listed
+    several statistics            y ~ Normal(n E r(θ), n Cov r(θ) + D), the central limit theorem (see sampler/_target)
+
+Of the second kind, Laplace noise of scale b is normal of variance 2b²w with w ~ Exp(1), and D needs the weights w.
+It runs in float64 whatever the user's own JAX setting is, and answers in the type of θ. Slopes are taken in forward
+mode, inside, since the engine's loops look for contours and windows that the answer does not depend on; to JAX it
+is a function like any other, for `grad`, `jit` and `vmap`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from noiseaware.artifact import NoisyCount, Release
+from noiseaware.family import AbstractScalarFamily, Categorical
+from noiseaware.mechanism import DiscreteLaplace, Identity, Laplace
+from noiseaware.prior import Dirichlet
+from noiseaware.sampler import _counts, _moment, _noisy_count, _parameter, exact
+
+_JITTER = 1e-10  # of a variance: some covariances have no inverse
+_LISTED = 4096  # possible counts that are all listed, which is quicker than a contour
+
+One = Callable[..., Float[Array, ""]]
+
+
+def log_likelihood(
+    release: Release | Sequence[Release], theta: Any, *, weights: Any = None
+) -> Float[Array, "..."]:
+    """log p(y | θ), of one release or of several tables, differentiable in θ.
+
+    θ is one number for a family of one parameter, else a vector as in a posterior: probabilities, (mean, variance).
+    An axis before that is one θ after another or, with several releases, one θ for each; then the answer has it too.
+    """
+    releases = [release] if isinstance(release, Release) else list(release)
+    if not releases:
+        raise ValueError("release must be one or more, got none.")
+    for each in releases:
+        _check(each, weights)
+    theta = jnp.asarray(theta)
+    own = {0 if isinstance(each.family, AbstractScalarFamily) else 1 for each in releases}
+    if len(own) > 1 or theta.ndim not in (min(own), min(own) + 1):
+        raise ValueError(f"theta must be one, or one for each release, got an array of shape {theta.shape}.")
+    rows = theta if theta.ndim > min(own) else theta[None]
+    if len(releases) > 1 and len(rows) not in (1, len(releases)):
+        raise ValueError(f"theta must be one, or one for each of {len(releases)} releases, got {len(rows)}.")
+    size = max(len(rows), len(releases))
+    rows = jnp.broadcast_to(rows, (size, *rows.shape[1:]))
+    weights = jnp.zeros((size, 0), rows.dtype) if weights is None else _rows_of(weights, releases[0], size, rows.dtype)
+    if len(releases) == 1:
+        found = _of_group(releases * size, rows, weights)
+        return found if theta.ndim > min(own) else found[0]
+    groups = _groups(releases)
+    parts = [_of_group([releases[i] for i in g], rows[np.array(g)], weights[np.array(g)]) for g in groups]
+    return jnp.concatenate(parts)[np.argsort(np.concatenate(groups))]
+
+
+def is_exact(release: Release) -> bool:
+    """Whether log_likelihood is that of the records themselves, or that of the central limit theorem."""
+    known = isinstance(release.family, AbstractScalarFamily | Categorical)
+    return known and exact.explanation(release) is None
+
+
+def needs_weights(release: Release) -> bool:
+    """Whether the central limit theorem meets Laplace noise."""
+    is_known = isinstance(release.family, AbstractScalarFamily | Categorical)
+    return not is_known and isinstance(release.mechanism, Laplace | DiscreteLaplace)
+
+
+def _check(release: Release, weights: Any) -> None:
+    name = release.family.name
+    if isinstance(release.mechanism, Identity):
+        raise ValueError("release must have noise: without it, the likelihood is the family's own.")
+    if hasattr(release.family, "x"):
+        raise ValueError(f"release must be of a family without covariates, got {name}; use noiseaware.infer.")
+    if needs_weights(release) != (weights is not None):
+        wanted = "must be given" if weights is None else "must be left out"
+        raise ValueError(f"weights {wanted} for {type(release.mechanism).__name__} noise on a {name} release.")
+    if release.n_mechanism is not None and not isinstance(release.family, AbstractScalarFamily | Categorical):
+        raise ValueError(f"n must be public for a {name} release, got a noisy one; use noiseaware.infer.")
+
+
+def _rows_of(weights: Any, release: Release, size: int, dtype) -> Float[Array, "b k"]:
+    return jnp.broadcast_to(jnp.asarray(weights, dtype), (size, len(release.family.statistics)))
+
+
+def _groups(releases: list[Release]) -> list[list[int]]:
+    """Places of releases that differ in numbers only, and can be gone through at once."""
+
+    def alike(a: Release, b: Release) -> bool:
+        if a is b:
+            return True
+        is_public = a.n_mechanism is None and b.n_mechanism is None
+        same_n = a.n == b.n or not isinstance(a.family, Categorical)
+        same_noise = type(a.mechanism) is type(b.mechanism) and np.shape(a.noise_scale) == np.shape(b.noise_scale)
+        return is_public and same_n and same_noise and bool(eqx.tree_equal(a.family, b.family))
+
+    groups: list[list[int]] = []
+    for i, release in enumerate(releases):
+        home = next((group for group in groups if alike(releases[group[0]], release)), None)
+        groups.append([i]) if home is None else home.append(i)
+    return groups
+
+
+def _of_group(
+    releases: list[Release], theta: Float[Array, "b ..."], weights: Float[Array, "b k"]
+) -> Float[Array, " b"]:
+    """log p(y | θ) of alike releases, with its slopes."""
+
+    def value(theta, weights):
+        return _cast(_each(releases, theta, weights, _value), theta.dtype)
+
+    def tangent(primals, tangents):
+        found, slopes = _each(releases, primals[0], primals[1], _with_slopes)
+        rises = [
+            (_cast(slope, dot.dtype) * dot).reshape(len(releases), -1).sum(1)
+            for slope, dot in zip(slopes, tangents, strict=True)
+        ]
+        return _cast(found, primals[0].dtype), rises[0] + rises[1]
+
+    differentiable = jax.custom_jvp(value)
+    differentiable.defjvp(tangent)
+    return differentiable(theta, weights)
+
+
+def _cast(x: Array, dtype) -> Array:
+    with jax.enable_x64(True):
+        return jax.lax.convert_element_type(x, dtype)
+
+
+def _value(one: One, theta, weights):
+    return one(theta, weights)
+
+
+def _with_slopes(one: One, theta, weights):
+    """log p and its slopes in θ and in the weights."""
+
+    def twice(*at):
+        found = one(*at)
+        return found, found
+
+    slopes, found = jax.jacfwd(twice, argnums=(0, 1), has_aux=True)(theta, weights)
+    return found, slopes
+
+
+def _each(releases: list[Release], theta, weights, look: Callable):
+    """`look` at the likelihood of each release, in float64."""
+    first = releases[0]
+    with jax.enable_x64(True):
+        theta, weights = (jax.lax.convert_element_type(at, jnp.float64) for at in (theta, weights))
+        with jax.ensure_compile_time_eval():
+            noise = _stacked([exact.noise_of(r) for r in releases])
+            y, n = jnp.asarray(np.stack([r.values for r in releases])), jnp.asarray([float(r.n) for r in releases])
+        if isinstance(first.count, NoisyCount):  # all are the same release
+            one, alone = _one(first, y), exact.noise_of(first)
+            return jax.lax.map(lambda at: look(lambda *a: one(alone, y[0], None, *a), *at), (theta, weights))
+        if (most := _most_counts(releases)) <= _LISTED:
+            one, data = _listed(first.family, most), (_table(first.family, noise, y, n, most), n)
+        else:
+            one, data = _one(first, y), (noise, y, n)
+        return jax.vmap(lambda data, *at: look(lambda *a: one(*data, *a), *at))(data, theta, weights)
+
+
+def _stacked(noises: list):
+    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf, float) for leaf in leaves])), *noises)
+
+
+def _most_counts(releases: list[Release]) -> float:
+    """The greatest sum that any of the tables can have, if it is of whole numbers."""
+    family = releases[0].family
+    if not isinstance(family, AbstractScalarFamily) or not family.is_integer or family.is_altered:
+        return np.inf
+    return max(float(family.possible(r.n)[1]) for r in releases)
+
+
+def _table(family, noise, y, n, most: float) -> Float[Array, "b counts"]:
+    """log h_n(s) + log p(y | s) for each release and every sum s up to the most: known before θ is."""
+    s = jnp.arange(0.0, most + 1)
+
+    def row(noise, y, n):
+        possible = jnp.minimum(s, family.possible(n)[1])
+        return jnp.where(s == possible, family.log_base(possible, n) + noise.log_density(y[0] - possible), -jnp.inf)
+
+    with jax.ensure_compile_time_eval():
+        return jax.vmap(row)(noise, y, n)
+
+
+def _listed(family, most: float) -> Callable[..., Float[Array, ""]]:
+    """log Σ_s h_n(s) e^{ηs − nA(η)} p(y | s), whose slope in η is E[s | y] − n A'(η)."""
+
+    def one(table, n, theta, _):
+        eta = family.natural(theta)
+        return jax.nn.logsumexp(table + eta[0] * jnp.arange(0.0, most + 1)) - n * family.log_partition(eta)
+
+    return one
+
+
+def _one(release: Release, y: Float[Array, "b k"]) -> Callable[..., Float[Array, ""]]:
+    """The function (noise, y, n, θ, weights) → log p(y | θ) of releases that are like this one."""
+    family, count = release.family, release.count
+    if isinstance(family, Categorical):
+        total = _counts.total_of(count) if isinstance(count, NoisyCount) else float(count)
+        vague = Dirichlet(np.ones(len(family.statistics)))
+        shape = _counts.shape_for(vague, exact.noise_of(release), y, total)
+        return lambda noise, y, n, theta, _: _counts.log_likelihood(noise, y, total, theta[None], shape=shape)[0]
+    if isinstance(family, AbstractScalarFamily):
+        sizes = _noisy_count.sizes(count, family, exact.noise_of(release)) if isinstance(count, NoisyCount) else None
+        return lambda noise, y, n, theta, _: _parameter.log_likelihood(
+            family, noise, y[0], n if sizes is None else sizes, theta[None]
+        )[0]
+
+    moments = _moment.released if getattr(family, "is_altered", True) else _moment.of_record
+
+    def limit(noise, y, n, theta, weights):
+        """Normal, with the sum integrated out."""
+        mean, covariance = moments(family, theta)
+        added = jnp.broadcast_to(noise.spread**2 * (2 * weights if weights.size else 1.0), y.shape)
+        covariance = n * covariance
+        root = jnp.linalg.cholesky(covariance + jnp.diag(added + _JITTER * jnp.diag(covariance)))
+        away = jax.scipy.linalg.solve_triangular(root, y - n * mean, lower=True)
+        return -0.5 * (away**2).sum() - jnp.log(jnp.diag(root)).sum() - 0.5 * y.size * jnp.log(2 * jnp.pi)
+
+    return limit

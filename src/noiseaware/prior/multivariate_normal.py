@@ -1,0 +1,68 @@
+"""The normal prior of several real numbers, such as regression coefficients.
+
+    p(θ) ∝ exp(−(θ − mean)ᵀ covariance⁻¹ (θ − mean)/2)
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float, Key
+
+from noiseaware.prior._prior import AbstractRealPrior, check_number, precision_matrix
+from noiseaware.prior.normal import Normal
+
+
+class MultivariateNormal(AbstractRealPrior):
+    """MultivariateNormal(mean, covariance); a number for the covariance stands for so many times the identity, and a
+    list for a diagonal."""
+
+    mean: np.ndarray | Float[Array, " d"]
+    covariance: np.ndarray | Float[Array, "d d"]
+
+    def __init__(self, mean, covariance) -> None:
+        is_plain = isinstance(mean, int | float | list | tuple)
+        self.mean = np.atleast_1d(np.asarray(mean, dtype=float)) if is_plain else mean
+        self.covariance = precision_matrix(covariance, len(self.mean), name="covariance")
+
+    def __check_init__(self) -> None:
+        check_number("mean", self.mean, positive=False)
+
+    def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape d"]:
+        z = jax.random.normal(key, (*shape, len(self.mean)))
+        return jnp.asarray(self.mean) + z @ self._root.T
+
+    def log_density(self, theta: Float[Array, "*shape d"]) -> Float[Array, "*shape"]:
+        away = theta - self.mean
+        flat = solve_triangular(self._root, away.reshape(-1, len(self.mean)).T, lower=True)
+        return -0.5 * (flat**2).sum(0).reshape(away.shape[:-1]) - self._log_volume()
+
+    def log_normalizer(self) -> Float[Array, ""]:
+        """With respect to exp(θᵀP·mean − θᵀPθ/2), P the inverse of the covariance."""
+        square = (solve_triangular(self._root, jnp.asarray(self.mean), lower=True) ** 2).sum()
+        return 0.5 * square + self._log_volume()
+
+    @property
+    def _root(self) -> Float[Array, "d d"]:
+        return jnp.linalg.cholesky(jnp.asarray(self.covariance))
+
+    def _log_volume(self) -> Float[Array, ""]:
+        return jnp.log(jnp.diag(self._root)).sum() + 0.5 * len(self.mean) * jnp.log(2 * jnp.pi)
+
+    @property
+    def num_coordinates(self) -> int:
+        return len(self.mean)
+
+    def to_real(self, theta: Float[Array, "*shape d"]) -> Float[Array, "*shape d"]:
+        return theta
+
+    def from_real(self, v: Float[Array, "*shape d"]) -> Float[Array, "*shape d"]:
+        return v
+
+    def log_density_real(self, v: Float[Array, "*shape d"]) -> Float[Array, "*shape"]:
+        return self.log_density(v)
+
+    def marginals(self) -> list[Normal]:
+        """Of each entry by itself."""
+        means, variances = np.asarray(self.mean, dtype=float), np.diag(np.asarray(self.covariance, dtype=float))
+        return [Normal(float(m), float(v)) for m, v in zip(means, variances, strict=True)]
