@@ -17,7 +17,8 @@ MODELS = {
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
-@pytest.mark.parametrize("name", ["logistic", pytest.param("poisson", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["logistic", "poisson"])
 def test_the_posterior_is_that_of_prior_tables_weighted_by_the_noise(name, key):
     """Exact but for Monte Carlo: p(θ | y) is the prior of (θ, table), weighted by p(y | table). 40 records and noise of
     about their own spread; 200 000 tables leave thousands that count, and 0.02 allows for the limit theorem."""

@@ -24,9 +24,11 @@ SCALAR = [
     (family.Normal("x", (-3.0, 3.0), 1.0), mechanism.Gaussian(5.0), 9.0, NoisyCount(40, GAUSSIAN(8.0)), 0.3),
     (family.Exponential(), mechanism.Laplace(13.0), 40.0, NoisyCount(25, LAPLACE(8.0)), 1.0),
 ]
+QUICK = (1, 2, 4, 5)
+CASES = [case if i in QUICK else pytest.param(*case, marks=pytest.mark.slow) for i, case in enumerate(SCALAR)]
 
 
-@pytest.mark.parametrize(("of", "noise", "y", "count", "near"), SCALAR, ids=lambda value: getattr(value, "name", ""))
+@pytest.mark.parametrize(("of", "noise", "y", "count", "near"), CASES, ids=lambda value: getattr(value, "name", ""))
 def test_the_likelihood_is_that_of_a_sum_over_every_number_of_records(of, noise, y, count, near, x64):
     """Against all n one by one, each with the likelihood of a public n, which has oracles of its own."""
     theta = near * jnp.array([0.5, 0.8, 1.0, 1.2, 1.6])
