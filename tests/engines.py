@@ -12,6 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,7 @@ def spark():
     builder = sql.SparkSession.builder.master("local[2]").appName("noiseaware tests")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with warnings.catch_warnings(action="ignore"):  # JAX warns of the fork by which Java is started
+        session = builder.getOrCreate()
     yield session
     session.stop()

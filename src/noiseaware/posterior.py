@@ -141,8 +141,8 @@ def _chosen(name: str, release: Release, prior: AbstractPrior) -> tuple[str, str
     reason = limit.doubt(release.family, prior, noise, jax.numpy.asarray(release.values), n).reason
     if reason is None:
         return name, None
-    if n <= augmentation.QUICK_RECORDS:
-        return "augmentation", reason
+    if n <= augmentation.QUICK_RECORDS and release.family.as_quadratic(prior) is None:
+        return "augmentation", reason  # of second moments its chains are too slow to be taken unasked
     return name, f"{reason} Take method='augmentation', which is slower and neglects nothing."
 
 

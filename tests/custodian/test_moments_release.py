@@ -155,7 +155,7 @@ BAD = {
     "epsilon tiny": {"epsilon": "1e-25"},
     "epsilon huge": {"epsilon": "1e12"},
     "rho huge": {"rho": "1e40"},
-    "add_remove": {"epsilon": 1, "neighbours": "add_remove"},
+    "neighbours": {"epsilon": 1, "neighbours": "beside"},
     "private bounds": {"epsilon": 1, "bounds": "private"},
     "private bounds of a normal": {"epsilon": 1, "bounds": "private", "family": na.family.Normal("age")},
     "no bounds": {"epsilon": 1, "family": na.family.LinearRegression("age", "pressure")},

@@ -120,7 +120,7 @@ BAD = {
     "epsilon tiny": {"epsilon": 1e-320},
     "epsilon huge": {"epsilon": 1e300},
     "neighbours": {"epsilon": 0.1, "neighbours": "swap"},
-    "add_remove": {"epsilon": 0.1, "neighbours": "add_remove"},
+    "neighbours": {"epsilon": 0.1, "neighbours": "beside"},
     "rho on an epsilon ledger": {"rho": 0.1},
     "family": {"epsilon": 0.1, "family": "exponential"},
     "no column": {"epsilon": 0.1, "family": na.family.Exponential(bounds=(0, 1))},
@@ -164,8 +164,8 @@ def test_bad_arguments_are_refused_before_the_table_is_read(tmp_path):
     (tmp_path / "t.parquet").write_text("nothing of the kind")
     ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
     model = na.family.Exponential("wait", bounds=(0, 48))
-    with pytest.raises(ValueError, match="noisy n"):
-        na.release(tmp_path / "t.parquet", model, epsilon=1, ledger=ledger, neighbours="add_remove")
+    with pytest.raises(ValueError, match="n_share must be between"):
+        na.release(tmp_path / "t.parquet", model, epsilon=1, ledger=ledger, neighbours="add_remove", n_share=1)
     with pytest.raises(LedgerRefusal, match="ε = 2 left, has ε = 1 of ε = 1"):
         na.release(tmp_path / "t.parquet", model, epsilon=2, ledger=ledger)
 

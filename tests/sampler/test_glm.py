@@ -43,6 +43,7 @@ def test_the_posterior_is_that_of_prior_tables_weighted_by_the_noise(name, key):
         assert (np.abs(cdf - LEVELS) <= 4 * error + 0.02).all(), cdf
 
 
+@pytest.mark.slow
 def test_from_a_table_to_coefficients(tmp_path, seed):
     """The issue's call; the file holds the family, and the truth lies within five posterior sds."""
     rng, n = np.random.default_rng(seed), 20_000

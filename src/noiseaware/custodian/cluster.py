@@ -38,7 +38,7 @@ def _session() -> Any:
         raise ImportError("a table in Spark needs pyspark; install noiseaware[spark].") from None
     builder = SparkSession.builder.appName("noiseaware").config("spark.log.level", "OFF")
     builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
-    with _unheard():
+    with _unheard(), warnings.catch_warnings(action="ignore"):  # JAX warns of the fork by which Java is started
         return quietly(builder.getOrCreate, "Spark could not be started; it needs Java and its cluster's settings.")
 
 
