@@ -120,7 +120,6 @@ BAD = {
     "epsilon tiny": {"epsilon": 1e-320},
     "epsilon huge": {"epsilon": 1e300},
     "neighbours": {"epsilon": 0.1, "neighbours": "swap"},
-    "neighbours": {"epsilon": 0.1, "neighbours": "beside"},
     "rho on an epsilon ledger": {"rho": 0.1},
     "family": {"epsilon": 0.1, "family": "exponential"},
     "no column": {"epsilon": 0.1, "family": na.family.Exponential(bounds=(0, 1))},
