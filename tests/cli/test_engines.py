@@ -1,5 +1,6 @@
 """`noiseaware release` from PostgreSQL and by Spark, its progress, and Ctrl-C in the middle of a scan."""
 
+import contextlib
 import json
 import os
 import pty
@@ -125,11 +126,19 @@ def test_quiet_shows_no_progress(long_table):
     assert watched(command)[::2] == (0, "")
 
 
+def opened(process: int) -> set[str]:
+    """The files that a process has open."""
+    found, folder = set(), f"/proc/{process}/fd"
+    for descriptor in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            found.add(os.readlink(os.path.join(folder, descriptor)))
+    return found
+
+
 def test_an_interrupt_without_a_terminal_ends_in_a_sentence(long_table, clinic):
     command = [sys.executable, "-m", "noiseaware", "release", "long.parquet", *LONG, "-o", "t.json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-    opened = f"/proc/{process.pid}/fd"
-    while str(long_table) not in map(os.path.realpath, (os.path.join(opened, fd) for fd in os.listdir(opened))):
+    while str(long_table) not in opened(process.pid):
         assert process.poll() is None, process.communicate()  # until the file is being read
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
