@@ -69,7 +69,7 @@ def test_every_family_of_moments_is_released(name, promise, clinic, tmp_path):
 
 def test_a_csv_file_is_released_as_a_frame_is(clinic, tmp_path, monkeypatch):
     """Without noise, so that the numbers can be compared."""
-    monkeypatch.setattr("noiseaware.custodian.release.draw", lambda mechanism, values, **_: list(values))
+    monkeypatch.setattr("noiseaware.custodian.grid.draw", lambda mechanism, values, **_: list(values))
     clinic.to_csv(tmp_path / "clinic.csv", index=False)
     assert na.release(tmp_path / "clinic.csv", REGRESSION, epsilon=1).steps == na.release(
         clinic, REGRESSION, epsilon=1

@@ -90,7 +90,7 @@ def test_a_commit_whose_answer_is_lost_releases_nothing(ledger, schemas, when, c
         return when if is_charging.is_set() and b"commit\0" in chunk else None
 
     monkeypatch.setattr(Ledger, "charge", charging)
-    monkeypatch.setattr("noiseaware.custodian.release.draw", lambda *_, **__: pytest.fail("noise was drawn"))
+    monkeypatch.setattr("noiseaware.custodian.grid.draw", lambda *_, **__: pytest.fail("noise was drawn"))
     with proxy(schemas.place(), cut) as url, pytest.raises(ValueError, match=UNKNOWN):
         na.release(pd.DataFrame({"x": [1, 0]}), na.family.Bernoulli("x"), epsilon=1, ledger=url)
     assert is_charging.is_set()

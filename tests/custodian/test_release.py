@@ -185,7 +185,7 @@ def test_budget_is_charged_before_noise_is_drawn(clinic, tmp_path, monkeypatch):
     def crash(*_, **__):
         raise RuntimeError("the machine went down")
 
-    monkeypatch.setattr("noiseaware.custodian.release.draw", crash)
+    monkeypatch.setattr("noiseaware.custodian.grid.draw", crash)
     with pytest.raises(RuntimeError):
         na.release(clinic, FAMILIES["poisson"], epsilon=1, ledger=ledger)
     assert ledger.remaining == 0

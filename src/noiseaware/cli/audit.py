@@ -60,12 +60,13 @@ def _pictures(items: list[Item], folder: Path, *, force: bool) -> list[Path]:
 
 def _audited(planned: Item, releases: int) -> "Audit":
     from noiseaware.custodian.audit import audit as of
+    from noiseaware.custodian.terms import terms_of
 
     if planned.choice:
         raise ValueError(f"bounds of {planned.output} must be public to be audited, got private.")
     price = {name: planned.terms[name] for name in ("epsilon", "rho", "delta")}
-    relation = "replace" if planned.neighbours is None and not planned.division else "add_remove"
-    return of(planned.family, **price, neighbours=planned.neighbours or relation, num_releases=releases)  # type: ignore
+    relation = terms_of(planned.family, **planned.terms).neighbours
+    return of(planned.family, **price, neighbours=relation, num_releases=releases)
 
 
 def _document(planned: Item, audited: "Audit") -> dict[str, Any]:

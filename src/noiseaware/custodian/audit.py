@@ -13,27 +13,18 @@ of a real table is read.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from noiseaware.custodian.grid import Grid
-from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import (
-    Approximate,
-    Guarantee,
-    Neighbours,
-    Number,
-    Promise,
-    ZeroConcentrated,
-    promised,
-)
+from noiseaware.privacy import Approximate, Neighbours, Number, Promise, ZeroConcentrated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -113,20 +104,16 @@ def audit(
     num_releases: int = 100_000,
 ) -> Audit:
     """Release the worst neighbours of a family so many times each, and bound ε from below."""
-    promise = promised(epsilon=epsilon, rho=rho, delta=delta)
     if isinstance(num_releases, bool) or not isinstance(num_releases, int) or num_releases < 1000:
         raise ValueError(f"num_releases must be a whole number of at least 1000, got {num_releases}.")
     terms = terms_of(family, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours)
-    grid = terms.grid(family)
+    grid, n_grid = terms.grid(family), terms.n_grid
     tables = _furthest(family, grid, neighbours)
-    totals = [_totals(family, row, grid.exponent) for row in tables]
-    parts = [_Part(grid, terms.of_statistics, (totals[0][0], totals[1][0]))]
-    if terms.of_n is not None:
-        counted = Grid(0, 1, 1, calibrated(terms.of_n, 1, 1))
-        parts.append(_Part(counted, terms.of_n, ([totals[0][1]], [totals[1][1]])))
-    losses = [np.sum([part.losses(side, num_releases) for part in parts], axis=0) for side in (0, 1)]
-    lower, shares = _bound(losses[0], losses[1], _measure(promise))
-    return Audit(family, promise, lower, shares, (losses[0], losses[1]), tables)
+    (first, n), (second, other_n) = (_totals(family, row, grid.exponent) for row in tables)
+    parts = [(grid, (first, second))] + ([] if n_grid is None else [(n_grid, ([n], [other_n]))])
+    losses = [np.sum([_losses(*part, side, num_releases) for part in parts], axis=0) for side in (0, 1)]
+    lower, shares = _bound(losses[0], losses[1], _measure(terms.promise))
+    return Audit(family, terms.promise, lower, shares, (losses[0], losses[1]), tables)
 
 
 def _measure(promise: Promise) -> Callable[[float, float], float]:
@@ -190,33 +177,17 @@ def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[
 # ---- what the releases show ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What is released of two tables with noise of one law: the statistics, or n."""
-
-    grid: Grid
-    guarantee: Guarantee
-    totals: tuple[Sequence[int], Sequence[int]]
-
-    def losses(self, side: int, count: int) -> np.ndarray:
-        """Λ of so many releases of one table: how much likelier, in logs, each is from the first than the second."""
-        own, grid = self.totals[side], self.grid
-        width = len(own)
-        spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
-        law = type(grid.mechanism)(np.tile(spread, count))  # type: ignore[call-arg]
-        noisy = draw(
-            law,
-            list(own) * count,
-            sensitivity=grid.sensitivity,
-            sensitivity_squared=grid.sensitivity_squared,
-            guarantee=self.guarantee,
-            entries=list(np.broadcast_to(grid.entries, width)) * count,
-        )
-        y = np.array(noisy, dtype=float).reshape(count, width)
-        first, second = ((y - np.array(totals, dtype=float)) / spread for totals in self.totals)
-        if isinstance(grid.mechanism, DiscreteLaplace):
-            return (np.abs(second) - np.abs(first)).sum(1)
-        return 0.5 * (second**2 - first**2).sum(1)
+def _losses(grid: Grid, both: tuple[Sequence[int], Sequence[int]], side: int, count: int) -> np.ndarray:
+    """Λ of so many releases of one table: how much likelier, in logs, each is from the first table than the second."""
+    width = len(both[side])
+    spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
+    law = type(grid.mechanism)(np.tile(spread, count))  # type: ignore[call-arg]
+    many = replace(grid, mechanism=law, entries=tuple(np.broadcast_to(grid.entries, width)) * count)
+    y = np.array(many.noisy(list(both[side]) * count), dtype=float).reshape(count, width)
+    first, second = ((y - np.array(totals, dtype=float)) / spread for totals in both)
+    if isinstance(grid.mechanism, DiscreteLaplace):
+        return (np.abs(second) - np.abs(first)).sum(1)
+    return 0.5 * (second**2 - first**2).sum(1)
 
 
 def _bound(

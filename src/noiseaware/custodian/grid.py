@@ -4,13 +4,14 @@ From public facts only: the bounds, the promise, the cap on n, and how many reco
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from noiseaware.custodian.noise import calibrated
+from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
@@ -36,7 +37,24 @@ class Grid:
     sensitivity: int
     sensitivity_squared: int
     mechanism: AbstractMechanism
+    guarantee: Guarantee
     entries: tuple[int, ...] = (1,)
+
+    def noisy(self, totals: Sequence[int]) -> list[int]:
+        """The totals with fresh noise."""
+        return draw(
+            self.mechanism,
+            totals,
+            sensitivity=self.sensitivity,
+            sensitivity_squared=self.sensitivity_squared,
+            guarantee=self.guarantee,
+            entries=self.entries,
+        )
+
+
+def whole_grid(guarantee: Guarantee, moved: int) -> Grid:
+    """The grid of a count that neighbours move by so much at most."""
+    return Grid(0, moved, moved**2, calibrated(guarantee, moved, moved**2), guarantee)
 
 
 def finest_grid(
@@ -99,6 +117,7 @@ def _calibrated(
     if sensitivity == 0:
         return None
     try:
-        return Grid(exponent, sensitivity, squared, calibrated(guarantee, sensitivity, squared, entries), entries)
+        mechanism = calibrated(guarantee, sensitivity, squared, entries)
+        return Grid(exponent, sensitivity, squared, mechanism, guarantee, entries)
     except OverflowError:
         raise ValueError("epsilon or rho must be nearer to 1: no float can hold its noise scale.") from None

@@ -14,13 +14,13 @@ from noiseaware.artifact import Origin, Release
 from noiseaware.custodian.bounds import QUANTILES, SHARE, within
 from noiseaware.custodian.division import Groups, Level
 from noiseaware.custodian.ledger import Entry, Ledger
-from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.family import AbstractFamily
 from noiseaware.privacy import N_SHARE, Neighbours, Number, ZeroConcentrated, kept_by, plain
 
 try:
     import opendp.measurements as _opendp  # noqa: F401 - noise.py imports it when it draws; missed here, it costs nothing
 
+    from noiseaware.custodian.grid import Grid
     from noiseaware.custodian.table import Table
     from noiseaware.custodian.terms import Terms, terms_of
 except ModuleNotFoundError as missing:
@@ -95,63 +95,48 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
     if ledger is not None:
         ledger.afford(cost)
     if terms.selection is None:
-        found = _summed(table, family, terms)
+        grid = terms.grid(family)
+        found = _summed(table, family, grid, terms)
         entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
     else:
         counts, n = table.counts(family.columns[0], terms.selection.candidates, least=terms.least, unit=terms.unit)
         entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
         family = within(family, terms.selection.bounds(counts, n))
-        found = _summed(table, family, terms)
+        grid = terms.grid(family)
+        found = _summed(table, family, grid, terms)
         if found[0][1] != n:
             raise ValueError(f"table {table.name} must not change while it is read.")
-    origins = [_origin(entry, terms, group) for group in _keys(terms.groups)]
-    made = [_drawn(family, terms, *summed, origin) for summed, origin in zip(found, origins, strict=True)]
+    n_grid = terms.n_grid
+    made = [
+        Release(
+            family=family,
+            values=grid.noisy(totals),
+            n=n if n_grid is None else n_grid.noisy([n])[0],
+            n_mechanism=None if n_grid is None else n_grid.mechanism,
+            mechanism=grid.mechanism,
+            grid=2.0**-grid.exponent,
+            neighbours=terms.neighbours,
+            guarantee=terms.promise,
+            origin=_origin(entry, terms, group),
+        )
+        for (totals, n), group in zip(found, _keys(terms.groups), strict=True)
+    ]
     if terms.groups is None:
         return made[0]
     names = [key[0] if len(key) == 1 else key for key in terms.groups.keys]
     return dict(zip(names, made, strict=True))
 
 
-def _summed(table: Table, family: AbstractFamily, terms: Terms) -> list[tuple[list[int], int]]:
+def _summed(table: Table, family: AbstractFamily, grid: Grid, terms: Terms) -> list[tuple[list[int], int]]:
     """Sums and number of records, of the table or of each group."""
-    exponent = terms.grid(family).exponent
     if terms.groups is None:
-        return [table.sums(family, exponent, least=terms.least, unit=terms.unit)]
-    return table.group_sums(family, exponent, terms.groups, unit=terms.unit)
+        return [table.sums(family, grid.exponent, least=terms.least, unit=terms.unit)]
+    return table.group_sums(family, grid.exponent, terms.groups, unit=terms.unit)
 
 
 def _keys(groups: Groups | None) -> list[tuple[tuple[str, Level], ...]]:
     """The column and level of each group."""
     return [()] if groups is None else [tuple(zip(groups.columns, key, strict=True)) for key in groups.keys]
-
-
-def _drawn(family: AbstractFamily, terms: Terms, totals: list[int], n: int, origin: Origin) -> Release:
-    """The release of sums whose price is paid: here, and only here, noise is added."""
-    grid = terms.grid(family)
-    noisy = draw(
-        grid.mechanism,
-        totals,
-        sensitivity=grid.sensitivity,
-        sensitivity_squared=grid.sensitivity_squared,
-        guarantee=terms.of_statistics,
-        entries=grid.entries,
-    )
-    n_mechanism = None
-    if terms.of_n is not None:
-        moved = terms.max_records
-        n_mechanism = calibrated(terms.of_n, moved, moved**2)
-        (n,) = draw(n_mechanism, [n], sensitivity=moved, sensitivity_squared=moved**2, guarantee=terms.of_n)
-    return Release(
-        family=family,
-        values=noisy,
-        n=n,
-        n_mechanism=n_mechanism,
-        mechanism=grid.mechanism,
-        grid=2.0**-grid.exponent,
-        neighbours=terms.neighbours,
-        guarantee=terms.promise,
-        origin=origin,
-    )
 
 
 def _origin(entry: Entry | None, terms: Terms, group: tuple[tuple[str, Level], ...]) -> Origin:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
-from noiseaware.custodian.grid import Grid, finest_grid
+from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, exact, kept_by, part_of, promised
 
@@ -42,6 +42,11 @@ class Terms:
 
     def grid(self, family: AbstractFamily) -> Grid:
         return finest_grid(family, self.of_statistics, self.neighbours, self.max_records)
+
+    @property
+    def n_grid(self) -> Grid | None:
+        """The grid of a private n."""
+        return None if self.of_n is None else whole_grid(self.of_n, self.max_records)
 
 
 def terms_of(
