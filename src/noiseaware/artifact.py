@@ -50,6 +50,11 @@ class NoisyCount:
         return max(1, self.value)
 
 
+def likely(n: int | NoisyCount) -> int:
+    """The number of records to reckon with: a noisy one is taken for the true one."""
+    return n.likely if isinstance(n, NoisyCount) else n
+
+
 class Release:
     """Noisy statistics of a table, with all that is needed to reason from them.
 
@@ -93,7 +98,7 @@ class Release:
     @property
     def likely_n(self) -> int:
         """The number of records to reckon with where only one will do."""
-        return self.n if self.n_mechanism is None else max(1, self.n)
+        return likely(self.count)
 
     @property
     def noise_scale(self) -> float | np.ndarray:

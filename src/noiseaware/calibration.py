@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware import ecdf
-from noiseaware.artifact import NoisyCount
-from noiseaware.baseline import naive
+from noiseaware.artifact import NoisyCount, likely
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
@@ -171,7 +170,7 @@ def _data_dependent(
     found = {}
     if exact.serves(family) and not isinstance(mechanism, Identity):
         found["log_likelihood"] = exact.log_likelihood(family, prior, mechanism, trials.y, n, theta)
-    found["residual"] = _residual(family, trials.y, float(naive.known(n)), theta)
+    found["residual"] = _residual(family, trials.y, float(likely(n)), theta)
     return {name: np.asarray(values) for name, values in found.items()}
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.artifact import NoisyCount, Release
+from noiseaware.artifact import NoisyCount, Release, likely
 from noiseaware.family import AbstractGeneralizedLinear
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, Numeric
@@ -15,7 +15,7 @@ from noiseaware.prior import AbstractPrior, Numeric
 
 def posterior(release: Release, prior: AbstractPrior) -> AbstractPrior:
     """The conjugate posterior of someone who does not know of the noise."""
-    return _update(release.family, prior, jnp.asarray(release.values), known(release.count))
+    return _update(release.family, prior, jnp.asarray(release.values), release.likely_n)
 
 
 def draws(
@@ -35,12 +35,7 @@ def batch(
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone."""
-    return jax.vmap(lambda key, y: _update(family, prior, y, known(n)).sample(key, (num_draws,)))(keys, y)
-
-
-def known(n: int | NoisyCount) -> int:
-    """The number of records; a noisy one is taken for the true one."""
-    return n.likely if isinstance(n, NoisyCount) else n
+    return jax.vmap(lambda key, y: _update(family, prior, y, likely(n)).sample(key, (num_draws,)))(keys, y)
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:

@@ -206,7 +206,7 @@ def _one(release: Release, y: Float[Array, "b k"]) -> Callable[..., Float[Array,
     """The function (noise, y, n, θ, weights) → log p(y | θ) of releases that are like this one."""
     family, count = release.family, release.count
     if isinstance(family, Categorical):
-        total = _counts.total_of(count) if isinstance(count, NoisyCount) else float(count)
+        total = _counts.total_of(count)
         vague = Dirichlet(np.ones(len(family.statistics)))
         shape = _counts.shape_for(vague, exact.noise_of(release), y, total)
         return lambda noise, y, n, theta, _: _counts.log_likelihood(noise, y, total, theta[None], shape=shape)[0]

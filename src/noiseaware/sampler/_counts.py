@@ -19,16 +19,15 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
 from noiseaware.artifact import NoisyCount
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import Dirichlet, Numeric
-from noiseaware.sampler import _line
+from noiseaware.sampler import _contour, _line, _noisy_count
 
 _MOST_BLOCKS = 2**16
 _BISECTIONS = 36
 _MEAN_NODES = 512
 _TRIES = 100_000
 _LISTED_AT_ONCE = 32  # draws
-_REACH = {True: 45.0, False: 9.0}  # scales of the noise of a private n, Laplace or Gaussian, within which it lies
 _ROUND_OFF = 1e-15  # of the FFT, against a greatest mass of 1
 
 LogWeight = Callable[[Float[Array, "... J"]], Float[Array, "... J"]]
@@ -43,28 +42,26 @@ class Total(NamedTuple):
 
     def wanted(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
         """The n at which log p(ñ | n) has this slope; of Laplace noise, the kink."""
-        shift = 0.0 if _is_laplace(self.mechanism) else self.mechanism.spread**2 * tilt
+        shift = 0.0 if _contour.is_laplace(self.mechanism) else self.mechanism.spread**2 * tilt
         return jnp.maximum(self.value, 1.0) - shift
 
     def held(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
         """The tilt, within the slopes that log p(ñ | n) has."""
         steepest = 1 / jnp.asarray(self.mechanism.spread)
-        return jnp.clip(tilt, -steepest, steepest) if _is_laplace(self.mechanism) else tilt
+        return jnp.clip(tilt, -steepest, steepest) if _contour.is_laplace(self.mechanism) else tilt
 
 
-def total_of(count: NoisyCount) -> Total:
-    """The total of a noisy count, which is within reach of what was released."""
-    most = count.likely + math.ceil(_REACH[_is_laplace(count.mechanism)] * count.mechanism.spread)  # type: ignore[operator]
+def total_of(count: int | NoisyCount) -> float | Total:
+    """The total of the counts: a noisy one is within reach of what was released."""
+    if not isinstance(count, NoisyCount):
+        return float(count)
+    most = count.likely + math.ceil(_noisy_count.reach(count.mechanism) * count.mechanism.spread)  # type: ignore[operator]
     return Total(jnp.asarray(float(count.value)), count.mechanism, jnp.asarray(float(most)))
 
 
 def most_of(n: Numeric | Total) -> Numeric:
     """The most records that there may be."""
     return n.most if isinstance(n, Total) else n
-
-
-def _is_laplace(mechanism: AbstractMechanism) -> bool:
-    return isinstance(mechanism, Laplace | DiscreteLaplace)
 
 
 class Shape(NamedTuple):

@@ -17,12 +17,12 @@ from jaxtyping import Array, Float
 
 from noiseaware.artifact import NoisyCount
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
-from noiseaware.sampler import _line
+from noiseaware.mechanism import AbstractMechanism
+from noiseaware.sampler import _contour, _line
 
 _FEW = 64  # whole numbers that are all listed
 _BULK = 5.0  # scales of the noise of n in which nodes are evenly spread
-_REACH = {True: 45.0, False: 9.0}  # scales to which they go, of Laplace noise and of Gaussian
+_REACH = {True: 45.0, False: 9.0}  # scales of its noise, Laplace or Gaussian, within which a private n lies
 _FINER = 8  # interpolated points from one node to the next; every whole number where these are nearer
 _DEPTH = 700.0  # log likelihood this far below the greatest is as good as none, and cubics through it stay finite
 _ROUGH = 5  # nodes that show where the mass is
@@ -48,16 +48,23 @@ class Sizes(eqx.Module):
         return Sizes(self.nodes[every], self.points, self.value, self.mechanism)
 
 
-def sizes(count: NoisyCount, family: AbstractFamily, mechanism: AbstractMechanism) -> Sizes:
-    """Where to evaluate: static in number, since all is known but y."""
+def reach(mechanism: AbstractMechanism) -> float:
+    """How far from what was released a private n may lie, in scales of its noise."""
+    return _REACH[_contour.is_laplace(mechanism)]
+
+
+def sizes(count: int | NoisyCount, family: AbstractFamily, mechanism: AbstractMechanism) -> float | Sizes:
+    """Where to evaluate: static in number, since all is known but y; a public n is itself."""
+    if not isinstance(count, NoisyCount):
+        return float(count)
     scale, value = float(count.mechanism.spread), float(count.value)  # type: ignore[arg-type]
-    reach = _REACH[isinstance(count.mechanism, Laplace | DiscreteLaplace)]
-    first = max(1.0, np.ceil(value - reach * scale))
-    last = max(1.0, np.ceil(max(value, 1.0) + reach * scale))
+    scales = reach(count.mechanism)
+    first = max(1.0, np.ceil(value - scales * scale))
+    last = max(1.0, np.ceil(max(value, 1.0) + scales * scale))
     if last - first < _FEW:
         nodes = np.arange(first, last + 1)
     else:
-        nodes = _spread(max(1.0, value), scale, reach, _spacing(count, family, mechanism))
+        nodes = _spread(max(1.0, value), scale, scales, _spacing(count, family, mechanism))
         nodes = np.unique(np.append(first, np.clip(np.round(nodes), first, last)))
     between = np.linspace(nodes[:-1], nodes[1:], _FINER + 1).ravel()
     points = np.unique(np.append(np.round(between), nodes))

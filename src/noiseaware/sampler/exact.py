@@ -45,7 +45,7 @@ def draws_given(
 
 def _seen(release: Release) -> _parameter.Seen:
     noise, count = noise_of(release), release.count
-    n = _noisy_count.sizes(count, release.family, noise) if isinstance(count, NoisyCount) else float(count)
+    n = _noisy_count.sizes(count, release.family, noise)
     return _parameter.Seen(noise, jnp.asarray(release.values)[0], n)
 
 
@@ -103,10 +103,10 @@ def _sampler(
     if isinstance(mechanism, Identity):
         return lambda key, y: family.update(prior, family.project(y, n), n).sample(key, (num_draws,))
     if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
-        total = _counts.total_of(n) if isinstance(n, NoisyCount) else float(n)
+        total = _counts.total_of(n)
         shape = _counts.shape_for(prior, mechanism, y, total)
         return lambda key, y: _counts.draws(key, prior, mechanism, y, total, num_draws=num_draws, shape=shape)
-    count = _noisy_count.sizes(n, family, mechanism) if isinstance(n, NoisyCount) else float(n)
+    count = _noisy_count.sizes(n, family, mechanism)
     return lambda key, y: _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
 
 
@@ -120,10 +120,10 @@ def log_likelihood(
 ) -> Float[Array, "b m"]:
     """log p(y | θ) for m values of θ a release."""
     if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
-        total = _counts.total_of(n) if isinstance(n, NoisyCount) else float(n)
+        total = _counts.total_of(n)
         shape = _counts.shape_for(prior, mechanism, y, total)
         return jax.vmap(lambda y, t: _counts.log_likelihood(mechanism, y, total, t, shape=shape))(y, theta)
-    count = _noisy_count.sizes(n, family, mechanism) if isinstance(n, NoisyCount) else float(n)
+    count = _noisy_count.sizes(n, family, mechanism)
     if isinstance(n, NoisyCount):
         return jax.lax.map(lambda at: _parameter.log_likelihood(family, mechanism, at[0][0], count, at[1]), (y, theta))
     return jax.vmap(lambda y, t: _parameter.log_likelihood(family, mechanism, y[0], count, t))(y, theta)
