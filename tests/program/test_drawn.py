@@ -32,7 +32,7 @@ UNIT = pp.Reals((0, 1), adjacency="replace")
 COIN = pp.Booleans(adjacency="replace")
 
 
-@pytest.mark.parametrize("epsilon", ["1e-12", "1e-9"])
+@pytest.mark.parametrize("epsilon", ["1e-12", pytest.param("1e-9", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("value", [lambda db: db.sum(), lambda db: pp.clip(db.sum(), 0, 1)], ids=["linear", "clipped"])
 def test_noise_wider_than_its_lattice_keeps_its_scale(epsilon, value):
     """Absolute values of Laplace noise are exponential; 120 of them, at the 1e-6 level."""

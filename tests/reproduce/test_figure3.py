@@ -31,6 +31,7 @@ def test_a_small_figure_has_every_method_and_number():
     assert len(picture.axes) == 6
 
 
+@pytest.mark.slow
 def test_methods_see_tables_of_the_same_records():
     """The release with fourth moments begins with the statistics of the other."""
     with jax.enable_x64(True):

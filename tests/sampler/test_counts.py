@@ -36,9 +36,16 @@ def every_count(n: int, cells: int) -> np.ndarray:
     return np.c_[first, n - first.sum(axis=1)]
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("law", LAWS)
-def test_draws_match_enumeration(case, law, matches, seed):
+# each case with one law, and each law with a case; the rest take longer
+QUICK = {("laplace", "one record"), ("discrete_laplace", "one category empty"), ("gaussian", "rare")}
+QUICK |= {("discrete_laplace", "far below 0 and far above n"), ("discrete_gaussian", "four")}
+
+
+@pytest.mark.parametrize(
+    ("law", "case"),
+    [pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow) for pair in itertools.product(LAWS, CASES)],
+)
+def test_draws_match_enumeration(law, case, matches, seed):
     concentration, n, y = CASES[case]
     levels = [f"level {j}" for j in range(len(y))]
     k, a = every_count(n, len(y)), np.array(concentration, float)
@@ -71,7 +78,12 @@ def test_two_categories_are_a_bernoulli(matches, seed):
     matches(draws, lambda t: stats.beta.cdf(t[:, None], 2 + k, 3 + n - k) @ weight)
 
 
-@pytest.mark.parametrize(("n", "scale"), [(70_000, 5.0), (10**6, 200.0), (10**9, 2e4), (10**9, 0.04), (10**9, 0.1)])
+MORE = [(10**6, 200.0), (10**9, 0.04), (10**9, 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("n", "scale"), [(70_000, 5.0), (10**9, 2e4), *(pytest.param(*case, marks=pytest.mark.slow) for case in MORE)]
+)
 def test_many_records_agree_with_normal_theory(n, scale, matches, seed):
     """k_j | y is normal, with Σk = n shared out; θ_j | k adds its own spread."""
     theta = np.array([0.2, 0.3, 0.5])
@@ -114,6 +126,7 @@ def test_draws_are_independent(x64, key):
     assert np.abs(lagged).max() < 4.5 / DRAWS**0.5
 
 
+@pytest.mark.slow  # it compiles everything anew
 def test_a_lost_draw_is_loud(monkeypatch, seed):
     """A rejection that never ends must not look like a draw."""
     monkeypatch.setattr(_counts, "_TRIES", 0)

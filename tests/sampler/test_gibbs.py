@@ -35,7 +35,7 @@ FAMILIES = {
     "normal": (na.family.Normal(variance=1.0), na.prior.Normal(0, 1), 0.3),
     "normal-clamp": (na.family.Normal(bounds=(-1.0, 1.0), variance=1.0), na.prior.Normal(0, 1), 0.3),
 }
-QUICK = ["bernoulli", "exponential-drop"]
+QUICK = ["bernoulli"]
 NOISE = {"laplace": na.mechanism.Laplace, "gaussian": na.mechanism.Gaussian}
 
 
@@ -85,6 +85,7 @@ def test_gibbs_matches_the_exact_posterior(name, seed):
         assert (np.abs(found - LEVELS) <= allowed(400)).all(), (ratio, law, found)
 
 
+@pytest.mark.slow
 def test_mean_and_variance_match_importance_sampling(seed):
     """Nothing clamped: x̄ is normal and the sum of squares about it σ²χ², so s is drawn exactly and weighed by noise."""
     n, scale = 200, 40.0
@@ -242,7 +243,8 @@ def rayleigh():
     return module.Rayleigh
 
 
-@pytest.mark.parametrize("method", ["gibbs", pytest.param("hmc", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["gibbs", "hmc"])
 def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(method, seed):
     """x² is exponential, so that a Rayleigh release with bounds (a, b) is an exponential one with (a², b²)."""
     prior = na.prior.Gamma(8, 2)

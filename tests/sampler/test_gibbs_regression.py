@@ -235,6 +235,7 @@ def test_without_noise_it_is_conjugate(variant, noise, seed):
 # ---- fourth moments that are released too ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_noisy_matches_importance_sampling_where_its_moments_are_right(seed):
     """The further statistics without noise and those of a normal law; the second moments with noise."""
     scale, mean, variance = 4.0, 1.5, 1.2

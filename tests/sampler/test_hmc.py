@@ -85,7 +85,7 @@ def rng(seed):
 @pytest.mark.parametrize(
     ("p", "n", "law", "scale"),
     [
-        (1, 8, "laplace", 12.0),
+        pytest.param(1, 8, "laplace", 12.0, marks=pytest.mark.slow),
         (1, 12, "laplace", 4.0),
         pytest.param(1, 30, "gaussian", 8.0, marks=pytest.mark.slow),
         pytest.param(3, 12, "laplace", 15.0, marks=pytest.mark.slow),
@@ -142,7 +142,8 @@ def test_regression_with_bounds_is_in_the_units_of_the_data(rng):
             assert stats.ks_2samp(a, b, method="asymp").statistic < 1.95 * (2 / (0.5 * DRAWS)) ** 0.5
 
 
-@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_multivariate_normal_against_tables_from_the_prior(law, rng):
     prior, n, scale = na.prior.NormalInverseWishart([0.5, -0.5], 1.5, [[1.0, 0.3], [0.3, 2.0]], 6), 15, 10.0
 
@@ -162,8 +163,15 @@ def test_multivariate_normal_against_tables_from_the_prior(law, rng):
     agree(draws, *weighted(law, scale, y, [tables(40_000) for _ in range(8)]))
 
 
+CUT = (-1.0, 2.0)
+
+
 @pytest.mark.parametrize(
-    ("n", "scale", "bounds"), [(3, 4.0, None), (50, 15.0, None), (100, 4.0, (-1.0, 2.0)), (60, 1.0, (-1.0, 2.0))]
+    ("n", "scale", "bounds"),
+    [
+        (50, 15.0, None),
+        *(pytest.param(*c, marks=pytest.mark.slow) for c in [(3, 4.0, None), (100, 4.0, CUT), (60, 1.0, CUT)]),
+    ],
 )
 def test_normal_mean_and_variance_against_tables_from_the_prior(n, scale, bounds, rng):
     """Unclamped: exact also for three records. Clamped: the central limit theorem, good to a hundredth here."""
@@ -356,7 +364,8 @@ def test_the_law_of_a_statistic_has_the_same_integral_for_every_number_of_record
     assert [total(n) for n in (5.0, 12.0, 80.0)] == pytest.approx([total(30.0)] * 3, abs=0.01)
 
 
-@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_regression_of_a_private_number_of_records(law, rng):
     """Tables from the prior, of as many records as the noisy number allows."""
     prior, noisy_n, scale_n, scale = regression_prior(1), 12, 4.0, 6.0

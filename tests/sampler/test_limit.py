@@ -37,7 +37,9 @@ def test_few_records_and_little_noise_show(n, epsilon, shows, x64, seed):
     assert (found.reason is not None) == shows, found
 
 
-@pytest.mark.parametrize(("n", "sd", "shows"), [(1000, 0.2, False), (1000, 0.5, True), (20, 0.5, False)])
+@pytest.mark.parametrize(
+    ("n", "sd", "shows"), [pytest.param(1000, 0.2, False, marks=pytest.mark.slow), (1000, 0.5, True), (20, 0.5, False)]
+)
 def test_bounds_that_cut_deep_show(n, sd, shows, x64, seed):
     """Of a regression hmc takes moved records as unmoved: with bounds at five sd none is, at two many are."""
     rng = np.random.default_rng(seed)

@@ -33,7 +33,7 @@ def expectation(law, function) -> float:
     )
 
 
-@pytest.mark.parametrize("outside", ["clamp", "drop"])
+@pytest.mark.parametrize("outside", ["clamp", pytest.param("drop", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_moments_match_scipy(name, outside, x64):
     make, theta, law = FAMILIES[name]
