@@ -20,7 +20,7 @@ install_import_hook(CHECKED, "beartype.beartype(conf=beartype.BeartypeConf(is_pe
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 
-pytest_plugins = ["tests.engines"]
+pytest_plugins = ["tests.browser", "tests.engines"]
 
 hypothesis.settings.register_profile("noiseaware", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("noiseaware")

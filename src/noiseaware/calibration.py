@@ -21,6 +21,7 @@ from noiseaware import ecdf
 from noiseaware.artifact import NoisyCount, likely
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.posterior import Posterior
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Neighbours, Number
 from noiseaware.sampler import exact
@@ -100,10 +101,10 @@ class Calibration:
 
 
 def calibrate(
-    family: AbstractFamily,
-    prior: AbstractPrior,
+    family: "AbstractFamily | Posterior",
+    prior: AbstractPrior | None = None,
     *,
-    n: int,
+    n: int | None = None,
     epsilon: Number | None = None,
     rho: Number | None = None,
     delta: Number | None = None,
@@ -119,16 +120,42 @@ def calibrate(
     `method` is one of `infer`, or one that sees what no analyst has: nonprivate (the true statistic), ops
     (one-posterior sampling, for successes) or cheating (the naive one, given the unaltered records' noisy sum).
     With `theta`, all tables come from that parameter, and only the coverage of the result is meaningful. With
-    neighbours="add_remove", n is the noisy number of records that was released.
+    neighbours="add_remove", n is the noisy number of records that was released. Given a posterior alone, its own
+    method is tried at its very setting.
     """
-    prior = checked(family, prior, n=n, num_trials=num_trials)
+    if isinstance(family, Posterior):
+        return _at(family, num_trials, seed)
+    prior = checked(family, prior, n=n, num_trials=num_trials)  # type: ignore[arg-type]
+    assert n is not None
     drawn_by = evaluated(method, family, has_private_n=neighbours == "add_remove")
     mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism, neighbours=neighbours)
     known = count(n, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours)
+    return _calibrated(family, prior, mechanism, known, drawn_by, theta, num_trials, seed)
+
+
+def _at(posterior: Posterior, num_trials: int, seed: int | None) -> Calibration:
+    release, family = posterior.release, posterior.release.family
+    if posterior.others or release.within is not None:
+        raise ValueError("posterior must be of one release without intervals, to be calibrated at its setting.")
+    prior = checked(family, posterior.prior, n=1, num_trials=num_trials)
+    drawn_by = evaluated(posterior.method, family, has_private_n=release.n_mechanism is not None)
+    return _calibrated(family, prior, exact.noise_of(release), release.count, drawn_by, None, num_trials, seed)
+
+
+def _calibrated(
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    n: int | NoisyCount,
+    method: Evaluated,
+    theta: object,
+    num_trials: int,
+    seed: int | None,
+) -> Calibration:
     with jax.enable_x64(True):
         held = None if theta is None else fixed(family, prior, theta)
         size, keys = chunks(num_trials, seed, "calibrating")
-        parts = [_ranks(key, family, prior, mechanism, known, drawn_by, held, size) for key in keys]
+        parts = [_ranks(key, family, prior, mechanism, n, method, held, size) for key in keys]
     ranks = {name: np.concatenate([part[name] for part in parts])[:num_trials] for name in parts[0]}
     return Calibration(ranks, None if held is None else np.asarray(held))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
+from noiseaware.family import AbstractFamily
 from noiseaware.prior import (
     AbstractPrior,
     AbstractScalarPrior,
@@ -77,6 +78,15 @@ def split(distribution: AbstractPrior) -> list[AbstractScalarPrior]:
         case Independent() if {"regression", "coefficients"} & set(distribution.parts):
             return split(next(part for name, part in distribution.parts.items() if name != "covariates"))
     raise TypeError(f"distribution must be one of noiseaware.prior, got {type(distribution).__name__}.")
+
+
+def entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[int, ...]]]:
+    """The name and the place of each number of a parameter."""
+    labels = [labels for _, labels in family.axes.get(parameter, ())]
+    if not labels:
+        return [(parameter, ())]
+    places = [p for p in np.ndindex(*map(len, labels)) if len(p) == 1 or p[0] <= p[1]]
+    return [(f"{parameter}[{', '.join(str(a[i]) for a, i in zip(labels, p, strict=True))}]", p) for p in places]
 
 
 class Drawn(AbstractScalarPrior):

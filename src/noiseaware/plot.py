@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from noiseaware.family import Categorical
-from noiseaware.marginal import Estimate, quantile, split
+from noiseaware.marginal import PROBABILITY, Estimate, quantile, split
 from noiseaware.prior import AbstractScalarPrior, Beta, Gamma, InverseGamma
 from noiseaware.words import PERCENT, gloss, level
 
@@ -34,29 +34,40 @@ _WIDE = 40.0  # an interval whose ends differ by more than this factor is shown 
 
 
 @dataclass(frozen=True)
-class _Number:
-    """One number of the parameter, and all that its panel shows."""
+class Curves:
+    """One number of the parameter, and all that its panel shows: densities at x, intervals, and the truth if given."""
 
     name: str
-    draws: np.ndarray
-    prior: AbstractScalarPrior
-    naive: AbstractScalarPrior
+    label: str
+    is_log: bool
+    x: np.ndarray
+    posterior: np.ndarray
+    naive: np.ndarray
+    prior: np.ndarray
     own: Estimate
     other: Estimate
     truth: float | None
 
+    @property
+    def top(self) -> float:
+        """Where the panel ends: a naive spike may go beyond."""
+        highest = self.posterior.max()
+        return float(1.08 * max(highest, min(self.naive.max(), _TALLEST * highest)))
+
 
 def densities(posterior: "Posterior", truths: dict[str, float]) -> "Figure":
     """A figure with a panel for each number of the parameter, or for the first of very many."""
-    numbers = _numbers(posterior, truths)
-    shown = numbers[:_MOST_PANELS]
+    numbers = len(posterior.marginals())
+    shown = curves(posterior, truths)
     figure, axes = grid(len(shown), (7.2, 3.7), 2.6)
-    with warnings.catch_warnings(), jax.enable_x64(True):
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # a column may be named in any script
-        cut = [_panel(panel, posterior, number) for panel, number in zip(axes, shown, strict=True)]
-        note = f"Bars: {PERCENT} intervals and means." + " The naive curve goes off the top." * any(cut)
-        if len(numbers) > len(shown):
-            note += f" The first {len(shown)} of {len(numbers)} numbers."
+        for panel, number in zip(axes, shown, strict=True):
+            _draw(panel, number)
+        is_cut = any(number.naive.max() > number.top for number in shown)
+        note = f"Bars: {PERCENT} intervals and means." + " The naive curve goes off the top." * is_cut
+        if numbers > len(shown):
+            note += f" The first {len(shown)} of {numbers} numbers."
         legend(figure, axes[0], note)
         figure.draw_without_rendering()
     return figure
@@ -77,34 +88,37 @@ def grid(count: int, alone: tuple[float, float], height: float) -> tuple["Figure
     return figure, axes[:count]
 
 
-def _numbers(posterior: "Posterior", truths: dict[str, float]) -> list[_Number]:
+def curves(
+    posterior: "Posterior", truths: dict[str, float], probability: float = PROBABILITY, points: int = _POINTS
+) -> list[Curves]:
+    """What there is to show of each number of the parameter, or of the first of very many."""
     draws, priors, naives = posterior.marginals(), split(posterior.prior), posterior.naive_marginals()
-    estimates = zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
-    return [
-        _Number(name, draws[name], prior, naive, own, other, truths.get(name))
-        for name, prior, naive, (own, other) in zip(draws, priors, naives, estimates, strict=True)
-    ]
+    estimates = zip(posterior.estimates(probability), posterior.naive_estimates(probability), strict=True)
+    numbers = list(zip(draws, priors, naives, estimates, strict=True))[:_MOST_PANELS]
+    found = []
+    for name, prior, naive, (own, other) in numbers:
+        is_log = isinstance(prior, Beta | Gamma | InverseGamma) and own.high > _WIDE * own.low
+        low, high = _window(draws[name], naive, truths.get(name), is_log=is_log)
+        x = np.geomspace(low, high, points) if is_log else np.linspace(low, high, points)
+        with jax.enable_x64(True):
+            height = _kernel(prior, draws[name], x, is_log=is_log)
+            spike, before = (_formula(marginal, x, is_log=is_log) for marginal in (naive, prior))
+        label = _label(posterior, name, is_log=is_log)
+        found.append(Curves(name, label, is_log, x, height, spike, before, own, other, truths.get(name)))
+    return found
 
 
-def _panel(axes: "Axes", posterior: "Posterior", number: _Number) -> bool:
-    """Draw one number, and say whether the naive curve goes off the top."""
-    draws, prior, naive, own = number.draws, number.prior, number.naive, number.own
-    is_log = isinstance(prior, Beta | Gamma | InverseGamma) and own.high > _WIDE * own.low
-    low, high = _window(draws, naive, number.truth, is_log=is_log)
-    x = np.geomspace(low, high, _POINTS) if is_log else np.linspace(low, high, _POINTS)
-    height = _kernel(prior, draws, x, is_log=is_log)
-    spike = _formula(naive, x, is_log=is_log)
-    axes.fill_between(x, height, color=POSTERIOR, alpha=0.18, linewidth=0)
-    axes.plot(x, height, color=POSTERIOR, linewidth=2, label="posterior")
-    axes.plot(x, spike, color=NAIVE, linewidth=1.6, label="naive posterior")
-    axes.plot(x, _formula(prior, x, is_log=is_log), color=PRIOR, linewidth=1.3, linestyle=(0, (5, 3)), label="prior")
-    top = 1.08 * max(height.max(), min(spike.max(), _TALLEST * height.max()))
-    _intervals(axes, own, number.other, top)
+def _draw(axes: "Axes", number: Curves) -> None:
+    x, top = number.x, number.top
+    axes.fill_between(x, number.posterior, color=POSTERIOR, alpha=0.18, linewidth=0)
+    axes.plot(x, number.posterior, color=POSTERIOR, linewidth=2, label="posterior")
+    axes.plot(x, number.naive, color=NAIVE, linewidth=1.6, label="naive posterior")
+    axes.plot(x, number.prior, color=PRIOR, linewidth=1.3, linestyle=(0, (5, 3)), label="prior")
+    _intervals(axes, number.own, number.other, top)
     if number.truth is not None:
         axes.axvline(number.truth, color=TRUTH, linewidth=1.4, linestyle=(0, (1, 1.5)), label="truth")
-    _frame(axes, top, (low, high), is_log=is_log)
-    axes.set_xlabel(_label(posterior, number.name, is_log=is_log), parse_math=False, fontsize=9.5)
-    return bool(spike.max() > top)
+    _frame(axes, top, (float(x[0]), float(x[-1])), is_log=number.is_log)
+    axes.set_xlabel(number.label, parse_math=False, fontsize=9.5)
 
 
 def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, *, is_log: bool) -> tuple[float, float]:

@@ -8,19 +8,27 @@ import io
 import re
 from typing import TYPE_CHECKING
 
+import jax
+import numpy as np
+
 from noiseaware import words
 from noiseaware.band import bands
 from noiseaware.family import LinearRegression
 from noiseaware.plot import densities
+from noiseaware.width import records_worth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from noiseaware.calibration import Calibration
     from noiseaware.marginal import Estimate
     from noiseaware.posterior import Posterior
 
 
-def page(posterior: "Posterior", truths: dict[str, float]) -> str:
+_MOST_COSTS = 6
+
+
+def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibration | None" = None) -> str:
     """The whole page as HTML text."""
     import jinja2
     import markupsafe
@@ -39,6 +47,8 @@ def page(posterior: "Posterior", truths: dict[str, float]) -> str:
         facts=[fact for release in posterior.releases for fact in words.facts(release)],
         percent=words.PERCENT,
         rows=_rows(posterior),
+        cost=_cost(posterior),
+        calibration=None if calibration is None else _calibration(calibration),
         diagnostics=_diagnostics(posterior),
         truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
         # drawn here; matplotlib escapes the names in it
@@ -87,6 +97,44 @@ def _rows(posterior: "Posterior") -> list[dict]:
         {"name": words.shown(own.name), "own": _cells(own), "naive": _cells(naive)}
         for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
     ]
+
+
+def _cost(posterior: "Posterior") -> str | None:
+    """What the noise cost, in records."""
+    if posterior.others or posterior.method == "naive":
+        return None
+    means = [np.asarray(draws.mean(axis=0)) for draws in posterior.draws.values()]
+    theta = means[0] if len(means) == 1 else np.concatenate([mean.ravel() for mean in means])
+    with jax.enable_x64(True):
+        worth = records_worth(posterior.release, theta)
+    if not worth:
+        return None
+    n = posterior.release.likely_n
+    told = [f"{min(w, n):,.0f} about {words.parameter(posterior.release, name)}" for name, w in worth.items()]
+    more = "; and so on" * (len(told) > _MOST_COSTS)
+    return (
+        f"Through the noise, the {n:,} records tell as much as so many would without it, if the truth is at the "
+        f"posterior mean: {'; '.join(told[:_MOST_COSTS])}{more}."
+    )
+
+
+def _calibration(calibration: "Calibration") -> dict:
+    """Whether the method is right at this very setting, with a picture."""
+    import markupsafe
+
+    coverage, critical = calibration.coverage(0.9), calibration.critical(0.99)
+    rows = [
+        {"name": name.replace("_", " "), "ks": f"{distance:.3f}", "coverage": f"{100 * coverage[name]:.1f} %"}
+        for name, distance in calibration.by_parameter.items()
+    ]
+    is_right = calibration.ks <= critical
+    verdict = "as far as can be told it is right here" if is_right else "it is not right here"
+    sentence = (
+        f"The method was tried on {calibration.num_trials:,} simulated tables of the prior, each released with such "
+        f"noise: {verdict}. The largest distance of its ranks from uniform is {calibration.ks:.3f}; 99 % of right "
+        f"methods stay below {critical:.3f}."
+    )
+    return {"rows": rows, "sentence": sentence, "figure": markupsafe.Markup(svg(calibration.plot(), "calibration"))}
 
 
 def _cells(estimate: "Estimate") -> dict[str, str]:

@@ -10,6 +10,7 @@ import math
 import secrets
 import sys
 from collections.abc import Callable, Iterable
+from fractions import Fraction
 from typing import NamedTuple
 
 import jax
@@ -158,6 +159,7 @@ def noise(
     mechanism: AbstractMechanism | None,
     delta: Number | None = None,
     neighbours: Neighbours = "replace",
+    n_share: Fraction = N_SHARE,
 ) -> AbstractMechanism:
     """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
     check_neighbours(neighbours)
@@ -168,7 +170,7 @@ def noise(
             raise ValueError("mechanism must be left out where n is private, for its noise has a mechanism too.")
         return mechanism
     promise = kept_by(promised(epsilon=epsilon, rho=rho, delta=delta))
-    promise = promise if neighbours == "replace" else part_of(promise, 1 - N_SHARE)
+    promise = promise if neighbours == "replace" else part_of(promise, 1 - n_share)
     if isinstance(promise, Pure):
         scale = float(family.sensitivity(neighbours) / promise.epsilon)
         return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
@@ -179,12 +181,18 @@ def noise(
 
 
 def count(
-    n: int, *, epsilon: Number | None, rho: Number | None, delta: Number | None, neighbours: Neighbours
+    n: int,
+    *,
+    epsilon: Number | None,
+    rho: Number | None,
+    delta: Number | None,
+    neighbours: Neighbours,
+    n_share: Fraction = N_SHARE,
 ) -> int | NoisyCount:
     """n as the analyst knows it: noisy where one may be added or removed."""
     if neighbours == "replace":
         return n
-    promise = part_of(kept_by(promised(epsilon=epsilon, rho=rho, delta=delta)), N_SHARE)
+    promise = part_of(kept_by(promised(epsilon=epsilon, rho=rho, delta=delta)), n_share)
     if isinstance(promise, Pure):
         return NoisyCount(n, DiscreteLaplace(float(1 / promise.epsilon)))
     return NoisyCount(n, DiscreteGaussian(math.sqrt(1 / (2 * promise.rho))))

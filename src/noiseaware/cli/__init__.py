@@ -10,9 +10,11 @@ import typer
 from noiseaware.cli.audit import audit
 from noiseaware.cli.calibrate import calibrate
 from noiseaware.cli.check import check
+from noiseaware.cli.explore import explore
 from noiseaware.cli.failure import Group
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
+from noiseaware.cli.planning import plan
 from noiseaware.cli.release import HELP as RELEASE
 from noiseaware.cli.release import release
 from noiseaware.cli.reproduce import reproduce
@@ -95,7 +97,9 @@ def demo(
 
 app.command(help=RELEASE)(release)
 app.command()(infer)
+app.command()(explore)
 app.command()(calibrate)
+app.command()(plan)
 app.command()(check)
 app.command()(audit)
 app.command()(reproduce)

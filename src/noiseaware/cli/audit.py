@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noiseaware.cli import picture
 from noiseaware.cli.failure import NEGATIVE, say
 from noiseaware.cli.plan import Item, read
 
@@ -36,8 +37,7 @@ def audit(
         say(f"auditing release {place} of {len(agreed.items)}: {planned.family.name}, {planned.promise}")
         found.append((planned, _audited(planned, releases)))
     for path, (_, audited) in zip(pictures, found, strict=False):
-        audited.plot().savefig(path, dpi=160)
-        say(f"wrote {path}")
+        picture.write(audited.plot(), path)
     _print([_document(*one) for one in found], json=json)
     if not all(audited.is_within for _, audited in found):
         raise typer.Exit(NEGATIVE)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noiseaware.cli import picture
 from noiseaware.cli.bounds import agreed, columns
 from noiseaware.cli.failure import NEGATIVE, say
 from noiseaware.cli.infer import METHODS
+from noiseaware.cli.model import model
 from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
 
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 _COVERAGE = (0.5, 0.9, 0.95)
 _LEVEL = 0.99  # of right methods that get a good verdict
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 def calibrate(
@@ -71,44 +72,18 @@ def calibrate(
     options = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
     options |= {"levels": levels(level_names), "columns": columns(column_names), "x": columns(x), "y": y}
     wanted = {"variance": variance, "shape": shape, **options}
-    model = _family(family, believed, {name: value for name, value in wanted.items() if value is not None})
+    chosen = model(family, believed, {name: value for name, value in wanted.items() if value is not None})
     seed = secrets.randbits(32) if seed is None else seed
     setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "method": method}
     setting |= {"num_trials": trials, "seed": seed}
     from noiseaware.calibration import calibrate as calibration
 
-    found = calibration(model, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
-    told = _document(found, model, believed, setting)
+    found = calibration(chosen, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
+    told = _document(found, chosen, believed, setting)
     _write(found, output, plot)
     _print(found, told, json=json, is_aside=output == "-")
     if told.get("is_calibrated") is False:
         raise typer.Exit(NEGATIVE)
-
-
-def _family(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "AbstractFamily":
-    """A family by its name, or a person's own by where it is."""
-    from noiseaware.cli import own, plan
-    from noiseaware.prior import Dirichlet
-
-    if ":" in name:
-        return own.family(name, given)
-    if name == "binomial":
-        given = {"trials": 1, **given}
-    if name == "categorical" and isinstance(prior, Dirichlet):
-        given = {"levels": list(range(len(prior.concentration))), **given}
-    return plan.family({"family": name, **_columns(name, prior), **given})
-
-
-def _columns(name: str, prior: "AbstractPrior") -> dict[str, Any]:
-    """Names for columns that have none: as many as the prior has means."""
-    import numpy as np
-
-    count = np.size(getattr(prior, "mean", 0))
-    if name.endswith("_regression"):
-        return {"x": [f"x{j}" for j in range(1, count)] or ["x1"], "y": "y"}
-    if name == "multivariate_normal":
-        return {"columns": [f"x{j}" for j in range(1, count + 1)]}
-    return {"column": "record"}
 
 
 def _theta(text: str | None) -> float | list[float] | None:
@@ -126,19 +101,16 @@ def _check_outputs(output: str | None, plot: str | None, *, json: bool, force: b
 
     if output == "-" and json:
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
-    if plot is not None and Path(plot).suffix.lower() not in _PICTURES:
-        raise ValueError(f"--plot must end in {', '.join(_PICTURES)}, got {plot}.")
-    for path in filter(None, (output, plot)):
-        if path != "-" and Path(path).is_dir():
-            raise ValueError(f"output must be a file, got the folder {path}.")
-        if path != "-":
-            check_free(path, force=force)
+    picture.check(plot, force=force)
+    if output is not None and output != "-":
+        if Path(output).is_dir():
+            raise ValueError(f"output must be a file, got the folder {output}.")
+        check_free(output, force=force)
 
 
 def _write(found: "Calibration", output: str | None, plot: str | None) -> None:
     if plot is not None:
-        found.plot().savefig(plot, dpi=160)
-        say(f"wrote {plot}")
+        picture.write(found.plot(), plot)
     if output is None:
         return
     import pandas as pd

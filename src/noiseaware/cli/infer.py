@@ -12,6 +12,7 @@ from noiseaware.cli.prior import EXAMPLES, parse
 
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
+    from noiseaware.calibration import Calibration
     from noiseaware.posterior import Posterior
 METHODS = (
     "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for regression also gibbs_ss_update, "
@@ -36,6 +37,9 @@ def infer(
         str | None, typer.Option("--output", "-o", help="Draws as netCDF, which ArviZ reads; - for stdout.")
     ] = None,
     report: Annotated[str | None, typer.Option(help="Self-contained HTML page to write.")] = None,
+    calibrate: Annotated[
+        int, typer.Option(help="With --report: try the method on so many simulated tables of this setting.")
+    ] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 4 if the draws fail a diagnostic.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite outputs.")] = False,
 ) -> None:
@@ -53,15 +57,17 @@ def infer(
     normal_inverse_gamma for linear_regression, with the intercept last; normal_inverse_wishart for multivariate_normal.
     """
     _check_outputs(output, report, force=force, json=json)
+    if calibrate and report is None:
+        raise ValueError("--calibrate must go with --report, the page that it is told on.")
     from noiseaware.posterior import infer as infer_posterior
 
-    believed, release = parse(prior), _load(path, family)
+    believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
     posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
     if strict:
         _check_diagnostics(posterior)
     if report is not None:
-        posterior.report(report, force=force)
+        posterior.report(report, calibration=_calibration(posterior, calibrate), force=force)
     if output == "-":
         sys.stdout.buffer.write(posterior.to_arviz().to_netcdf(engine="h5netcdf"))
     elif output is not None:
@@ -72,7 +78,15 @@ def infer(
             say(f"wrote {written}")
 
 
-def _load(path: str, family: str | None) -> "Release":
+def _calibration(posterior: "Posterior", num_trials: int) -> "Calibration | None":
+    if not num_trials:
+        return None
+    from noiseaware.calibration import calibrate
+
+    return calibrate(posterior, num_trials=num_trials, seed=posterior.seed)
+
+
+def read(path: str, family: str | None) -> "Release":
     from noiseaware.artifact import from_json, load
     from noiseaware.cli import own
 

@@ -1,0 +1,43 @@
+"""`noiseaware explore`: a page of this machine alone on which a posterior follows the hand."""
+
+from typing import Annotated
+
+import typer
+
+from noiseaware.cli.failure import say
+from noiseaware.cli.infer import read
+from noiseaware.cli.prior import EXAMPLES, parse
+
+
+def explore(
+    path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file.")],
+    prior: Annotated[str, typer.Option(help=f"What to begin with: {EXAMPLES}.")],
+    family: Annotated[
+        str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Of the loopback address; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open it in the browser.")] = True,
+) -> None:
+    """Explore a release: move prior, method and level by hand, and the posterior follows; plan the next release beside.
+
+    [bold]Example[/bold]
+
+    $ noiseaware explore wait.json --prior "gamma(8, 2)"
+
+    The page is served to this machine alone, needs no network and writes no file. Ctrl-C ends it.
+    """
+    release, believed = read(path, family), parse(prior)
+    from noiseaware.explorer import Server
+    from noiseaware.posterior import checked_prior
+
+    checked_prior(release.family, believed)
+    with Server(release, prior, parse, port) as server:
+        say(f"exploring {path} at {server.url} (Ctrl-C ends it)")
+        if browser:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("done")

@@ -1,0 +1,138 @@
+"""`noiseaware plan`: how wide will the interval be, and what would make it as narrow as wanted? No data is read."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from noiseaware.cli import picture
+from noiseaware.cli.bounds import agreed, columns
+from noiseaware.cli.model import model
+from noiseaware.cli.plan import FAMILIES, levels
+from noiseaware.cli.prior import EXAMPLES, parse
+
+if TYPE_CHECKING:
+    from noiseaware.planning import Plan
+
+
+def plan(
+    family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
+    prior: Annotated[str, typer.Option(help=f"What is known beforehand: {EXAMPLES}.")],
+    n: Annotated[int | None, typer.Option("-n", help="Records in the table.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Privacy of the release, ε: Laplace noise.")] = None,
+    rho: Annotated[str | None, typer.Option(help="Privacy of the release, ρ of zCDP: Gaussian noise.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
+    width: Annotated[float | None, typer.Option(help="The width that the 95 % interval should have.")] = None,
+    parameter: Annotated[str | None, typer.Option(help="Of which number, where there are several: mean")] = None,
+    neighbours: Annotated[str, typer.Option(help="replace, or add_remove: n is then private too.")] = "replace",
+    best_bounds: Annotated[bool, typer.Option("--best-bounds", help="Compare bounds too.")] = False,
+    check: Annotated[int, typer.Option(help="Simulate so many tables, and say what came out.")] = 0,
+    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, of all columns.")] = None,
+    column_bounds: Annotated[
+        list[str] | None, typer.Option(help='Public bounds of several columns: "age=0:100, bmi=10:60".')
+    ] = None,
+    x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression; else x1, x2 …")] = None,
+    y: Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")] = None,
+    outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
+    record_trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")] = None,
+    level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
+    variance: Annotated[float | None, typer.Option(help="Known variance of the normal.")] = None,
+    shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
+    seed: Annotated[int, typer.Option(help="Of --check.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    plot: Annotated[str | None, typer.Option(help="Picture to write: plan.png, .svg or .pdf")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
+) -> None:
+    """Plan a release before any data is touched: two of records, privacy and width give the third.
+
+    [bold]Example[/bold]
+
+    $ noiseaware plan --family bernoulli --prior "beta(1, 9)" -n 5000 --width 0.02
+
+    $ noiseaware plan --family exponential --prior "gamma(8, 2)" --bounds 0 4 -n 1000 --epsilon 0.5 --plot plan.png
+
+    Widths are of the 95 % interval, on average over tables that the prior thinks of. --check makes such tables and
+    their posteriors and says how wide those really are.
+    """
+    picture.check(plot, force=force)
+    believed = parse(prior)
+    wanted = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
+    wanted |= {"levels": levels(level_names), "x": columns(x), "y": y, "variance": variance, "shape": shape}
+    chosen = model(family, believed, {name: value for name, value in wanted.items() if value is not None})
+    from noiseaware.planning import plan as planned
+
+    promise = {"epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours}
+    found = planned(chosen, believed, n=n, width=width, parameter=parameter, **promise)  # type: ignore[arg-type]
+    told = _document(found, num_trials=check, seed=seed, best_bounds=best_bounds)
+    if plot is not None:
+        picture.write(found.plot(), plot)
+    _print(found, told, json=json)
+
+
+def _document(found: "Plan", *, num_trials: int, seed: int, best_bounds: bool) -> dict[str, Any]:
+    from noiseaware import __version__
+    from noiseaware.words import prior_words
+
+    told: dict[str, Any] = {"family": found.family.name, "prior": prior_words(found.prior), "n": found.n}
+    told |= {"epsilon": found.epsilon, "rho": found.rho, "delta": found.delta, "neighbours": found.neighbours}
+    told |= {"width": found.width, "by_parameter": found.by_parameter, "without_noise": found.floor}
+    told |= {"records_worth": found.records_worth}
+    if found.neighbours == "add_remove":
+        told["n_shares"] = [{"n_share": str(share), "width": width} for share, width in found.best_n_share()]
+    if best_bounds:
+        told["bounds"] = [{"bounds": list(pair), "width": width} for pair, width in found.best_bounds()]
+    if num_trials:
+        widths = found.simulated(num_trials, seed)
+        told["simulated"] = {name: {"width": width, "error": error} for name, (width, error) in widths.items()}
+    return told | {"version": __version__}
+
+
+def _print(found: "Plan", told: dict[str, Any], *, json: bool) -> None:
+    if json:
+        import json as form
+
+        typer.echo(form.dumps({k: v for k, v in told.items() if v is not None}, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for line in _sentences(found, told):
+        console.print(Text(line), soft_wrap=True)
+    console.print(_table(found))
+
+
+def _sentences(found: "Plan", told: dict[str, Any]) -> list[str]:
+    from noiseaware.privacy import promised
+    from noiseaware.words import number
+
+    promise = promised(epsilon=found.epsilon, rho=found.rho, delta=found.delta)
+    about = "" if found.neighbours == "replace" else "about "
+    lines = [f"{found.family.name.replace('_', ' ')} release of {about}{found.n:,} records at {promise}"]
+    widths = [f"{name} {number(width)}" for name, width in told["by_parameter"].items()]
+    lines.append(f"Expected width of the 95 % interval: {', '.join(widths)}.")
+    if (most := told["records_worth"]) < 0.995 * found.n:
+        worth = f"{most:,.0f} records without noise would tell as much"
+        lines.append(f"Without noise it would be {number(told['without_noise'])}; {worth}.")
+    for name, row in told.get("simulated", {}).items():
+        lines.append(f"Simulated: {name} {number(row['width'])} ± {number(row['error'])}.")
+    for word, rows in (("bounds", told.get("bounds")), ("n_share", told.get("n_shares"))):
+        for row in rows or ():
+            what = "{:g} to {:g}".format(*row["bounds"]) if word == "bounds" else row[word]
+            lines.append(f"{word} {what}: {number(row['width'])}")
+    return lines
+
+
+def _table(found: "Plan"):
+    from rich.table import Table
+
+    from noiseaware.words import number
+
+    frame = found.table()
+    symbol = "ε" if frame.index.name == "epsilon" else "ρ"
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), title=None)
+    table.add_column(symbol, justify="right", no_wrap=True)
+    for size in frame.columns:
+        table.add_column(f"n = {size:,}", justify="right", no_wrap=True)
+    for cost, row in frame.iterrows():
+        table.add_row(f"{cost:g}", *(number(width) for width in row))
+    return table

@@ -1,0 +1,225 @@
+"""How wide the interval of a release will be, before there is one: what a plan is made of.
+
+The mean m(θ) and the variance v(θ) of what one record adds to a released sum, and the noise, give the law of the sum
+
+    y | θ ~ n m(θ) + N(0, n v(θ)) + noise        information n² m′(θ)² / (n v(θ) + Var noise)
+
+One number has its interval from that law itself: over truths θ* of the prior and sums y of θ*, the posterior of θ is
+laid on a line and its interval read off. Several numbers have it from the information, which is a matrix then:
+(C⁻¹ + n² Jᵀ (n V + D)⁻¹ J)⁻¹ is their covariance, with J = ∂m/∂θ, noise variances D and C the prior's covariance.
+Where n is private, what its noise does to a sum, n's error times m(θ), is added to the variance.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.interpolate import CubicSpline
+from scipy.special import log_ndtr, ndtri
+
+from noiseaware.artifact import NoisyCount, Release, likely
+from noiseaware.family import (
+    AbstractFamily,
+    AbstractGeneralizedLinear,
+    AbstractScalarFamily,
+    Categorical,
+    LinearRegression,
+)
+from noiseaware.marginal import PROBABILITY, entries, quantile, split
+from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
+from noiseaware.sampler import _moment, exact
+
+_TAIL = 1e-7  # of the prior, left out
+_NODES = 240  # of the line
+_NEAR = 161  # nodes more, in eight standard deviations about the truth
+_TRUTHS = 16
+_SUMS = 5  # normal errors of a sum for each truth, and as many of its noise
+_PRIOR_DRAWS = 4000
+_LOCAL = 48  # truths at which the information of several numbers is taken
+_FAR = 300.0
+_OUTER = 0.01  # draws of a prior beyond these quantiles count as if at them: some have no variance
+TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
+_Z = float(ndtri(TAILS[1]))
+
+
+class Noise(NamedTuple):
+    """The noise of each released sum, as far as a width depends on it."""
+
+    variance: np.ndarray
+    is_laplace: bool
+    variance_of_n: float
+
+    @classmethod
+    def of(cls, mechanism: AbstractMechanism, n: int | NoisyCount) -> "Noise":
+        is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
+        of_n = _variance(n.mechanism) if isinstance(n, NoisyCount) else np.zeros(1)
+        return cls(_variance(mechanism), is_laplace, float(of_n[0]))
+
+    def less(self, factor: float) -> "Noise":
+        return self._replace(variance=self.variance * factor)
+
+
+def _variance(mechanism: AbstractMechanism) -> np.ndarray:
+    if isinstance(mechanism, Identity):
+        return np.zeros(1)
+    spread = np.atleast_1d(np.asarray(mechanism.spread, dtype=float))
+    if isinstance(mechanism, DiscreteLaplace):
+        return 0.5 / np.sinh(np.minimum(0.5 / spread, 300.0)) ** 2
+    return 2 * spread**2 if isinstance(mechanism, Laplace) else spread**2
+
+
+class Line(NamedTuple):
+    """One number, as functions of its prior's real coordinate v: log density, and the moments of what a record adds."""
+
+    prior: AbstractScalarPrior
+    v: np.ndarray
+    truths: np.ndarray
+    log_prior: CubicSpline
+    mean: CubicSpline
+    variance: CubicSpline
+
+    @classmethod
+    def of(cls, family: AbstractFamily, prior: AbstractScalarPrior) -> "Line":
+        moments = jax.jit(jax.vmap(functools.partial(_moment.released, family)))
+        return cls._through(prior, lambda theta: (moments(theta).mean[:, 0], moments(theta).covariance[:, 0, 0]))
+
+    @classmethod
+    def of_level(cls, prior: AbstractScalarPrior) -> "Line":
+        """The probability of a level: each record has it or not."""
+        return cls._through(prior, lambda theta: (theta, theta * (1 - theta)))
+
+    @classmethod
+    def _through(cls, prior: AbstractScalarPrior, moments: Callable) -> "Line":
+        middles = [(i + 0.5) / _TRUTHS for i in range(_TRUTHS)]  # each stands for as much of the prior
+        low, *truths, high = (prior.to_real(jnp.asarray(quantile(prior, q))) for q in (_TAIL, *middles, 1 - _TAIL))
+        v = np.linspace(float(low), float(high), _NODES)
+        functions = (prior.log_density_real(jnp.asarray(v)), *moments(prior.from_real(jnp.asarray(v))))
+        return cls(prior, v, np.array(truths), *(CubicSpline(v, np.asarray(values)) for values in functions))
+
+    def width(self, n: float, noise: Noise) -> float:
+        """The mean width of the interval over tables of the prior."""
+        ends = np.concatenate([self._ends(truth, n, noise) for truth in self.truths])
+        return float(np.diff(np.asarray(self.prior.from_real(jnp.asarray(ends))), axis=1).mean())
+
+    def _ends(self, truth: float, n: float, noise: Noise) -> np.ndarray:
+        """Where the interval begins and ends, for each of several sums of one truth."""
+        total = float(self._variance(np.asarray(truth), n, noise)) + noise.variance[0]
+        reach = 8 * np.sqrt(total) / max(abs(n * float(self.mean(truth, 1))), 1e-300)
+        near = np.clip(np.linspace(truth - reach, truth + reach, _NEAR), self.v[0], self.v[-1])
+        v = np.unique(np.concatenate([self.v, near]))
+        y = n * float(self.mean(truth)) + self._errors(truth, n, noise)
+        log_density = self._log_likelihood(y[:, None], v, n, noise) + self.log_prior(v)
+        density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
+        pieces = 0.5 * (density[:, 1:] + density[:, :-1]) * np.diff(v)
+        cdf = np.concatenate([np.zeros((len(y), 1)), np.cumsum(pieces, axis=1)], axis=1)
+        return np.array([np.interp(TAILS, own / own[-1], v) for own in cdf])
+
+    def _variance(self, v: np.ndarray, n: float, noise: Noise) -> np.ndarray:
+        return n * np.maximum(self.variance(v), 0.0) + self.mean(v) ** 2 * noise.variance_of_n
+
+    def _errors(self, truth: float, n: float, noise: Noise) -> np.ndarray:
+        """What is between a sum and its mean: as many normal errors as noises, each with each."""
+        u = (np.arange(_SUMS) + 0.5) / _SUMS
+        own = np.sqrt(float(self._variance(np.asarray(truth), n, noise))) * ndtri(u)
+        sd = np.sqrt(noise.variance[0])
+        laplace = -np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5)) / np.sqrt(2)
+        return (own[:, None] + sd * (laplace if noise.is_laplace else ndtri(u))).ravel()
+
+    def _log_likelihood(self, y: np.ndarray, v: np.ndarray, n: float, noise: Noise) -> np.ndarray:
+        off, variance = y - n * self.mean(v), self._variance(v, n, noise)
+        total = np.maximum(variance + noise.variance[0], 1e-300)
+        normal = -0.5 * off**2 / total - 0.5 * np.log(2 * np.pi * total)
+        if not noise.is_laplace:
+            return normal
+        # normal + Laplace; where the first is by far the wider, the sum is normal, and the formula loses all figures
+        scale = max(np.sqrt(noise.variance[0] / 2), 1e-150)
+        sd = np.clip(np.sqrt(variance), 1e-9 * scale, _FAR * scale)
+        sides = [sign * off / scale + log_ndtr(-sd / scale - sign * off / sd) for sign in (1, -1)]
+        both = 0.5 * (sd / scale) ** 2 + np.logaddexp(*sides) - np.log(2 * scale)
+        return np.where(variance > (_FAR * scale) ** 2, normal, both)
+
+
+class Lines:
+    """The numbers of a parameter each on a line of its own: one, or the probabilities of levels."""
+
+    def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
+        own = split(prior)
+        if isinstance(family, Categorical):
+            self.lines = {f"theta[{level}]": Line.of_level(p) for level, p in zip(family.levels, own, strict=True)}
+            # that the counts add up to n tells of each what the others' noise lets through
+            self.factor = 1 - 1 / len(own)
+        else:
+            self.lines, self.factor = {family.parameters[0]: Line.of(family, own[0])}, 1.0
+
+    def widths(self, n: float, noise: Noise) -> dict[str, float]:
+        return {name: line.width(n, noise.less(self.factor)) for name, line in self.lines.items()}
+
+
+class Ellipsoids:
+    """The numbers of a parameter together: their covariance from the information of the released sums."""
+
+    def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
+        drawn = np.asarray(prior.sample(jax.random.key(0), (_PRIOR_DRAWS,)))
+        self.spread = np.cov(np.clip(drawn, *np.quantile(drawn, [_OUTER, 1 - _OUTER], axis=0)), rowvar=False)
+        self.truths = drawn[:_LOCAL]
+        self.moments = jax.jit(jax.vmap(functools.partial(_moment.released, family)))(self.truths)
+        self.slopes = jax.jit(jax.vmap(jax.jacfwd(lambda theta: _moment.released(family, theta).mean)))(self.truths)
+        self.family = family
+
+    def widths(self, n: float, noise: Noise) -> dict[str, float]:
+        slopes, mean = n * np.asarray(self.slopes), np.asarray(self.moments.mean)
+        through = slopes @ self.spread
+        own = n * np.asarray(self.moments.covariance) + noise.variance_of_n * mean[:, :, None] * mean[:, None, :]
+        total = through @ np.swapaxes(slopes, 1, 2) + own + np.diag(np.broadcast_to(noise.variance, mean.shape[1:]))
+        left = self.spread - np.swapaxes(through, 1, 2) @ np.linalg.solve(total, through)
+        sds = np.sqrt(np.maximum(np.diagonal(left, axis1=1, axis2=2), 0.0))
+        return {name: 2 * _Z * float(values.mean()) for name, values in numbers(self.family, sds).items()}
+
+
+def numbers(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows of parameters as one column for each number that has a name of its own, as in a summary."""
+    return {
+        name: np.asarray(values[:, *place])
+        for parameter, values in family.named(theta).items()
+        for name, place in entries(family, parameter)
+    }
+
+
+def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | None:
+    """How many records without noise would tell as much of each number, if the truth is θ; None where that is unknown.
+
+    n records tell n² Jᵀ (n V + D)⁻¹ J with noise and n' Jᵀ V⁻¹ J without; of a level, J and V are numbers.
+    """
+    family, n = release.family, float(release.likely_n)
+    noise = Noise.of(exact.noise_of(release), release.count)
+    if isinstance(family, Categorical):
+        own = n * theta * (1 - theta)
+        total = own + noise.variance[0] * (1 - 1 / len(theta)) + theta**2 * noise.variance_of_n
+        return {f"theta[{level}]": float(w) for level, w in zip(family.levels, n * own / total, strict=True)}
+    if release.within is not None or isinstance(family, LinearRegression | AbstractGeneralizedLinear):
+        return None  # of a regression the covariates are unknown too
+    at = jnp.asarray(theta)
+    mean, covariance = (np.asarray(part) for part in jax.jit(functools.partial(_moment.released, family))(at))
+    slope = np.asarray(jax.jit(jax.jacfwd(lambda t: _moment.released(family, t).mean))(at)).reshape(len(mean), -1)
+    noisy = n * covariance + noise.variance_of_n * np.outer(mean, mean) + np.diag(noise.variance * np.ones(len(mean)))
+    with_noise, without = (np.linalg.pinv(slope.T @ np.linalg.solve(m, slope)) for m in (noisy / n**2, covariance))
+    worth = np.diag(without) / np.diag(with_noise)
+    return {name: float(v[0]) for name, v in numbers(family, worth.reshape(1, *theta.shape)).items()}
+
+
+def predictor(family: AbstractFamily, prior: AbstractPrior) -> Lines | Ellipsoids:
+    """What predicts widths for a family and a prior in full; call it under x64."""
+    if isinstance(family, AbstractScalarFamily) or (isinstance(family, Categorical) and isinstance(prior, Dirichlet)):
+        return Lines(family, prior)
+    return Ellipsoids(family, prior)
+
+
+def widths(
+    found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount
+) -> dict[str, float]:
+    """The expected width of the interval of each number."""
+    return found.widths(float(likely(n)), Noise.of(mechanism, n))

@@ -1,0 +1,42 @@
+"""`noiseaware plan`: the example of its help, and what it says."""
+
+import json
+
+from noiseaware.cli import app
+
+
+def test_the_smallest_epsilon(run, tmp_path):
+    picture = tmp_path / "plan.png"
+    done = run(
+        "plan", "--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "5000", "--width", "0.02", "--plot", str(picture)
+    )
+    assert done.exit_code == 0, done.output
+    assert "5,000 records at ε = 0.0" in done.output
+    assert "records without noise would tell as much" in done.output
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_for_machines(run):
+    options = ["--family", "exponential", "--prior", "gamma(8, 10)", "--bounds", "0", "10"]
+    done = run("plan", *options, "-n", "1000", "--epsilon", "0.5", "--neighbours", "add_remove", "--json")
+    told = json.loads(done.output)
+    assert told["n"] == 1000
+    assert told["width"] > told["without_noise"] > 0
+    assert told["n_shares"][0]["width"] <= told["n_shares"][-1]["width"]
+
+
+def test_bounds_are_compared(run):
+    options = ["--family", "exponential", "--prior", "gamma(8, 10)", "--bounds", "0", "10"]
+    done = run("plan", *options, "-n", "300", "--epsilon", "0.1", "--best-bounds")
+    assert done.exit_code == 0, done.output
+    assert "bounds 0 to" in done.output
+
+
+def test_refused_in_a_sentence(run):
+    done = run("plan", "--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "100", "--width", "0.001")
+    assert done.exit_code == 2
+    assert "width must be at least" in done.stderr
+
+
+def test_is_among_the_commands():
+    assert "plan" in {command.callback.__name__ for command in app.registered_commands}
