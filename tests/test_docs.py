@@ -15,7 +15,8 @@ import noiseaware as na
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = ("add_a_family", "calibration", "choose", "pooling", "tour")
+SLOW = ("add_a_family", "calibration", "choose", "plan", "pooling", "tour")
+SLOW += ("tutorial_cirrhosis", "tutorial_rare_disease")
 FENCE = re.compile(r"(?m)^```(\{?[\w-]*\}?[^\n]*)\n(.*?)^```$", re.DOTALL)
 COMMAND = Path(sys.executable).with_name("noiseaware")
 
@@ -77,3 +78,11 @@ def test_links_and_pictures_are_there(page: Path):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#:]+)\)|^```\{figure\} (\S+)", text, re.MULTILINE)
     assert [target for pair in targets for target in pair if target and not (page.parent / target).exists()] == []
+
+
+def test_the_census_tutorial_shows_what_the_bureau_published():
+    published = ROOT.parent / "shared" / "data" / "census_gls.csv"
+    if not published.exists():
+        pytest.skip("the rows that the Bureau published are not beside the project")
+    page = (ROOT / "docs" / "tutorial_census.md").read_text(encoding="utf-8")
+    assert [line for line in published.read_text(encoding="utf-8").split() if line not in page] == []

@@ -1,4 +1,4 @@
-"""Plans: the width that is foretold is the width that simulated tables have, and what is found gives what was wanted."""
+"""Plans: the width that is foretold is that of simulated tables, and what is found gives what was wanted."""
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ def test_refused(given, sentence):
 
 def test_the_best_share_for_a_private_number_is_between_all_and_nothing():
     found = plan(*SETTINGS["bernoulli"], n=1000, epsilon=0.05, neighbours="add_remove")
-    shares = {share: width for share, width in found.best_n_share()}
+    shares = dict(found.best_n_share())
     best = found.best_n_share()[0]
     assert best.width == min(shares.values())
     assert min(shares) < best.what < max(shares)

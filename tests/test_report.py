@@ -8,6 +8,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.artifact import Origin
+from noiseaware.calibration import Calibration
 from noiseaware.plot import _formula, _kernel, _window
 from noiseaware.privacy import promised
 
@@ -221,3 +222,40 @@ def test_very_many_numbers_are_told_and_not_all_drawn():
     assert len(figure.axes) == 24
     assert figure.axes[6].get_xlabel() == "variance of x1"
     assert "The first 24 of 27 numbers." in figure.get_supxlabel()
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_real_browser_shows_it_without_complaint_or_request(browser, requests, tmp_path, width):
+    """A hostile release, on a desk and on a phone: nothing is asked for, nothing runs, nothing is cut off."""
+    posterior = na.infer(_release(column=HOSTILE, tool=HOSTILE), na.prior.Beta(0.5, 50), method="naive", seed=1)
+    posterior.report(tmp_path / "page.html", truth=0.008)
+    browser.set_window_size(width, 900)
+    browser.get((tmp_path / "page.html").as_uri())
+    assert browser.get_log("browser") == []
+    assert requests() == [(tmp_path / "page.html").as_uri()]
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    assert browser.execute_script("return document.querySelectorAll('main script, main img').length") == 0
+    named = "[...document.querySelectorAll('figure')].every(figure => figure.getAttribute('aria-label'))"
+    assert browser.execute_script(f"return {named}")
+
+
+def test_the_page_says_what_the_noise_cost_and_whether_the_method_is_right(tmp_path):
+    posterior = na.infer(_release(values=(12,)), na.prior.Beta(0.5, 50), method="hmc", seed=1)
+    calibration = Calibration({"theta": np.linspace(0.0025, 0.9975, 200)})
+    posterior.report(tmp_path / "page.html", calibration=calibration)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert re.search(r"the 1,000 records tell as much as so many .*: \d+ about the probability of success", page)
+    assert "tried on 200 simulated tables" in page
+    assert "as far as can be told it is right here" in page
+    wrong = Calibration({"theta": np.linspace(0.4, 0.6, 200)})
+    posterior.report(tmp_path / "wrong.html", calibration=wrong)
+    assert "it is not right here" in (tmp_path / "wrong.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_a_posterior_is_calibrated_at_its_own_setting(seed):
+    release = _release(values=(12,))
+    right, wrong = (na.infer(release, na.prior.Beta(0.5, 50), method=m, seed=1) for m in ("exact", "naive"))
+    right, wrong = (na.calibrate(posterior, num_trials=300, seed=seed) for posterior in (right, wrong))
+    assert right.ks < right.critical(0.999)
+    assert wrong.ks > 2 * wrong.critical(0.999)

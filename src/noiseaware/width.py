@@ -36,7 +36,7 @@ from noiseaware.sampler import _moment, exact
 _TAIL = 1e-7  # of the prior, left out
 _NODES = 240  # of the line
 _NEAR = 161  # nodes more, in eight standard deviations about the truth
-_TRUTHS = 16
+_TRUTHS = 32
 _SUMS = 5  # normal errors of a sum for each truth, and as many of its noise
 _PRIOR_DRAWS = 4000
 _LOCAL = 48  # truths at which the information of several numbers is taken

@@ -7,9 +7,8 @@ from noiseaware.cli import app
 
 def test_the_smallest_epsilon(run, tmp_path):
     picture = tmp_path / "plan.png"
-    done = run(
-        "plan", "--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "5000", "--width", "0.02", "--plot", str(picture)
-    )
+    options = ["--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "5000", "--width", "0.02"]
+    done = run("plan", *options, "--plot", picture)
     assert done.exit_code == 0, done.output
     assert "5,000 records at ε = 0.0" in done.output
     assert "records without noise would tell as much" in done.output
