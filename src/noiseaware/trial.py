@@ -9,7 +9,9 @@ import functools
 import math
 import secrets
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -236,9 +238,22 @@ def chunks(num_trials: int, seed: int | None, what: str) -> tuple[int, Iterable[
     return -(-num_trials // count), progress(keys, what)
 
 
+_is_quiet = ContextVar("is_quiet", default=False)
+
+
+@contextmanager
+def quiet(is_quiet: bool = True) -> Iterator[None]:
+    """No bars within."""
+    token = _is_quiet.set(is_quiet)
+    try:
+        yield
+    finally:
+        _is_quiet.reset(token)
+
+
 def progress(items: list, what: str) -> Iterable:
-    """The items, with a bar on a terminal."""
-    if not sys.stderr.isatty():
+    """The items, with a bar and the time left on a terminal, unless it is to be quiet."""
+    if _is_quiet.get() or not sys.stderr.isatty():
         return items
     from rich.console import Console
     from rich.progress import track

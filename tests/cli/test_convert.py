@@ -35,5 +35,5 @@ def test_releases_into_a_folder(run, refused, counts, tmp_path):
 
 def test_refusals(refused, counts):
     assert "--prior or --output must be given" in refused("convert", counts)
-    assert "columns must include 'count_eps'" in refused("convert", counts, "--as", "wikimedia", "-o", "rows")
+    assert "columns must include 'estimate'" in refused("convert", counts, "--as", "census_estimates", "-o", "rows")
     assert "file must exist" in refused("convert", "nowhere.csv", "-o", "rows")

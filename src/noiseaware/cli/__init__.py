@@ -10,6 +10,7 @@ import typer
 from noiseaware.cli.audit import audit
 from noiseaware.cli.calibrate import calibrate
 from noiseaware.cli.check import check
+from noiseaware.cli.convert import convert
 from noiseaware.cli.explore import explore
 from noiseaware.cli.failure import Group
 from noiseaware.cli.infer import infer
@@ -97,6 +98,7 @@ def demo(
 
 app.command(help=RELEASE)(release)
 app.command()(infer)
+app.command()(convert)
 app.command()(explore)
 app.command()(calibrate)
 app.command()(plan)

@@ -13,6 +13,7 @@ from noiseaware.cli.infer import METHODS
 from noiseaware.cli.model import model
 from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
+from noiseaware.cli.progress import Quiet
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,6 +57,7 @@ def calibrate(
         str | None, typer.Option("--output", "-o", help="Ranks as CSV, a row for each trial; - for stdout.")
     ] = None,
     plot: Annotated[str | None, typer.Option(help="Picture to write: calibration.png, .svg or .pdf")] = None,
+    quiet: Quiet = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite outputs.")] = False,
 ) -> None:
     """Check that a method is right: over simulated tables, its intervals must hold the truth as often as they say.
@@ -76,9 +78,11 @@ def calibrate(
     seed = secrets.randbits(32) if seed is None else seed
     setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "method": method}
     setting |= {"num_trials": trials, "seed": seed}
+    from noiseaware import trial
     from noiseaware.calibration import calibrate as calibration
 
-    found = calibration(chosen, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
+    with trial.quiet(quiet):
+        found = calibration(chosen, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
     told = _document(found, chosen, believed, setting)
     _write(found, output, plot)
     _print(found, told, json=json, is_aside=output == "-")

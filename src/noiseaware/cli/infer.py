@@ -9,6 +9,7 @@ import typer
 from noiseaware.cli.at import places
 from noiseaware.cli.failure import Unfit, say
 from noiseaware.cli.prior import EXAMPLES, parse
+from noiseaware.cli.progress import Quiet, working
 
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
@@ -41,6 +42,7 @@ def infer(
         int, typer.Option(help="With --report: try the method on so many simulated tables of this setting.")
     ] = 0,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 4 if the draws fail a diagnostic.")] = False,
+    quiet: Quiet = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite outputs.")] = False,
 ) -> None:
     """Find what a release supports: the posterior, with the noise accounted for.
@@ -63,11 +65,12 @@ def infer(
 
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
-    posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
+    with working("drawing from the posterior", is_quiet=quiet):
+        posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
     if strict:
         _check_diagnostics(posterior)
     if report is not None:
-        posterior.report(report, calibration=_calibration(posterior, calibrate), force=force)
+        posterior.report(report, calibration=_calibration(posterior, calibrate, is_quiet=quiet), force=force)
     if output == "-":
         sys.stdout.buffer.write(posterior.to_arviz().to_netcdf(engine="h5netcdf"))
     elif output is not None:
@@ -78,12 +81,14 @@ def infer(
             say(f"wrote {written}")
 
 
-def _calibration(posterior: "Posterior", num_trials: int) -> "Calibration | None":
+def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> "Calibration | None":
     if not num_trials:
         return None
     from noiseaware.calibration import calibrate
+    from noiseaware.trial import quiet
 
-    return calibrate(posterior, num_trials=num_trials, seed=posterior.seed)
+    with quiet(is_quiet):
+        return calibrate(posterior, num_trials=num_trials, seed=posterior.seed)
 
 
 def read(path: str, family: str | None) -> "Release":

@@ -9,6 +9,7 @@ from noiseaware.cli.bounds import agreed, columns
 from noiseaware.cli.model import model
 from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
+from noiseaware.cli.progress import Quiet, working
 
 if TYPE_CHECKING:
     from noiseaware.planning import Plan
@@ -40,6 +41,7 @@ def plan(
     seed: Annotated[int, typer.Option(help="Of --check.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     plot: Annotated[str | None, typer.Option(help="Picture to write: plan.png, .svg or .pdf")] = None,
+    quiet: Quiet = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
 ) -> None:
     """Plan a release before any data is touched: two of records, privacy and width give the third.
@@ -58,11 +60,13 @@ def plan(
     wanted = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
     wanted |= {"levels": levels(level_names), "x": columns(x), "y": y, "variance": variance, "shape": shape}
     chosen = model(family, believed, {name: value for name, value in wanted.items() if value is not None})
+    from noiseaware import trial
     from noiseaware.planning import plan as planned
 
     promise = {"epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours}
-    found = planned(chosen, believed, n=n, width=width, parameter=parameter, **promise)  # type: ignore[arg-type]
-    told = _document(found, num_trials=check, seed=seed, best_bounds=best_bounds)
+    with working("planning", is_quiet=quiet or check > 0), trial.quiet(quiet):
+        found = planned(chosen, believed, n=n, width=width, parameter=parameter, **promise)  # type: ignore[arg-type]
+        told = _document(found, num_trials=check, seed=seed, best_bounds=best_bounds)
     if plot is not None:
         picture.write(found.plot(), plot)
     _print(found, told, json=json)

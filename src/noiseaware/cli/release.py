@@ -13,6 +13,7 @@ from noiseaware.cli.bounds import agreed as agreed_bounds
 from noiseaware.cli.bounds import columns
 from noiseaware.cli.failure import BAD_INPUT, INTERRUPTED, say
 from noiseaware.cli.plan import FAMILIES, Item, Plan, groups, item, levels, read
+from noiseaware.cli.progress import Quiet, watching
 
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
@@ -93,7 +94,7 @@ def release(
     output: Annotated[str | None, typer.Option("--output", "-o", help="File to write; - for stdout.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the output.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the release itself, for machines.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Release noisy statistics of a table, paid from a ledger; HELP says more."""
     if plan is not None:
@@ -201,7 +202,6 @@ def _check_afford(plan: Plan) -> None:
 
 def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: bool) -> None:
     import noiseaware as na
-    from noiseaware.cli.progress import watching
     from noiseaware.custodian.table import Table
     from noiseaware.custodian.terms import terms_of
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from noiseaware.cli.failure import say
+from noiseaware.cli.progress import Quiet
 
 FIGURES = ("figure1", "figure2", "rare_events", "figure3", "figure4")
 
@@ -17,6 +18,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer trials and iterations: under a minute.")] = False,
     folder: Annotated[str, typer.Option(help="Where to put pictures and tables.")] = "noiseaware-figures",
     seed: Annotated[int, typer.Option(help="Another seed gives another set of simulated tables.")] = 0,
+    quiet: Quiet = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> None:
     """Reproduce a figure of the papers: pictures, and every number as CSV.
@@ -44,7 +46,10 @@ def reproduce(
     if (place / f"{figure}.csv").exists() and not force:
         raise ValueError(f"output {place / figure}.csv exists already; give another --folder or --force.")
     started = time.perf_counter()
+    from noiseaware import trial
+
     script = importlib.import_module(f"noiseaware.reproduce.{figure}")
-    for path in script.reproduce(place, quick=quick, seed=seed):
-        typer.echo(str(path))
+    with trial.quiet(quiet):
+        for path in script.reproduce(place, quick=quick, seed=seed):
+            typer.echo(str(path))
     say(f"took {time.perf_counter() - started:.0f} s")

@@ -1,0 +1,72 @@
+"""`noiseaware convert`: a file of another tool's noisy counts, as releases, or straight to a posterior for each row."""
+
+import csv
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from noiseaware.artifact import Release
+    from noiseaware.posterior import Posterior
+
+Kind = Literal["table", "wikimedia", "census_measurements", "census_estimates"]
+
+
+def convert(
+    file: Annotated[str, typer.Argument(help="Delimited text, one row a count.", show_default=False)],
+    kind: Annotated[Kind, typer.Option("--as", help="What the file is.")] = "table",
+    family: Annotated[
+        Literal["poisson", "bernoulli", "geometric"], typer.Option(help="The model of a count.")
+    ] = "poisson",
+    n: Annotated[int, typer.Option("-n", help="Records behind each count, where the file does not say.")] = 1,
+    prior: Annotated[str | None, typer.Option(help='Print a posterior for each row: "gamma(1, 0.05)".')] = None,
+    draws: Annotated[int, typer.Option(help="Draws for each row.")] = 1000,
+    seed: Annotated[int | None, typer.Option(help="For the same draws again.")] = None,
+    output: Annotated[str | None, typer.Option("-o", "--output", help="A folder for the releases, one a row.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over releases that are there.")] = False,
+) -> None:
+    """Read another tool's noisy counts: as releases into a folder, or as a posterior for each row.
+
+    [bold]Example[/bold]
+
+    $ noiseaware convert counts.csv --prior "gamma(1, 0.05)"
+
+    $ noiseaware convert 2024-01.tsv --as wikimedia -o editors/
+    """
+    if prior is None and output is None:
+        raise ValueError("--prior or --output must be given, got neither.")
+    from noiseaware import family as families
+    from noiseaware import interop
+
+    releases = getattr(interop, kind)(file, family=getattr(families, family.title())(), n=n)
+    if output is not None:
+        _save(releases, Path(output), force=force)
+    if prior is not None:
+        from noiseaware.cli.prior import parse
+        from noiseaware.group import infer_each
+
+        _print(infer_each(releases, parse(prior), num_draws=draws, seed=seed))
+
+
+def _save(releases: "list[Release]", folder: Path, *, force: bool) -> None:
+    """0001.json, 0002.json, … in the order of the rows."""
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"output must be a folder, got {folder}.")
+    folder.mkdir(parents=True, exist_ok=True)
+    digits = max(4, len(str(len(releases))))
+    for place, release in enumerate(releases, 1):
+        release.save(folder / f"{place:0{digits}}.json", force=force)
+    typer.echo(f"{folder}: {len(releases)} {'release' if len(releases) == 1 else 'releases'}", err=True)
+
+
+def _print(posteriors: "list[Posterior]") -> None:
+    """What names a row, and the estimate of its parameter."""
+    names = list(dict.fromkeys(name for p in posteriors for name, _ in p.release.origin.group))
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow([*names, "value", "mean", "sd", "low", "high"])
+    for posterior in posteriors:
+        group, (estimate,) = dict(posterior.release.origin.group), posterior.estimates()
+        found = (posterior.release.values[0], estimate.mean, estimate.sd, estimate.low, estimate.high)
+        table.writerow([*(group.get(name, "") for name in names), *(f"{number:.6g}" for number in found)])
