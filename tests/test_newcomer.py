@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MOST = 300  # seconds, installation included
 COMMANDS = [
-    "ledger create visits.ledger --epsilon 2",
-    "release clinic.csv --family exponential --column wait_hours --bounds 0 48 --epsilon 0.5 --ledger visits.ledger -o w.json",
+    "ledger create my.ledger --epsilon 2",
+    "release clinic.csv --family exponential --column wait_hours --bounds 0 9 --epsilon 1 --ledger my.ledger -o w.json",
     "infer w.json --prior gamma(8,2) --seed 0 --report wait.html",
 ]
 

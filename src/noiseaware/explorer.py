@@ -20,6 +20,7 @@ from noiseaware.planning import Plan, plan
 from noiseaware.plot import curves
 from noiseaware.posterior import METHODS, infer
 from noiseaware.prior import AbstractPrior
+from noiseaware.report import rendered
 
 _ADDRESS = "127.0.0.1"
 _LONGEST = 10_000  # characters of a question
@@ -104,12 +105,9 @@ def _estimate(estimate) -> dict[str, Any]:
 
 def page(release: Release, prior: str, nonce: str) -> str:
     """The page as HTML; what it needs of the release is in it, escaped."""
-    import jinja2
-
-    loader = jinja2.PackageLoader("noiseaware", "templates")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     methods = [name for name, method in METHODS.items() if method.serves(release.family)]
-    return environment.get_template("explore.html").render(
+    return rendered(
+        "explore.html",
         brief=words.brief(release),
         facts=words.facts(release),
         methods=["auto", *methods],

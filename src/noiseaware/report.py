@@ -30,15 +30,13 @@ _MOST_COSTS = 6
 
 def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibration | None" = None) -> str:
     """The whole page as HTML text."""
-    import jinja2
     import markupsafe
 
     from noiseaware import __version__
 
-    loader = jinja2.PackageLoader("noiseaware", "templates")
-    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
     is_regression = isinstance(posterior.release.family, LinearRegression)
-    return environment.get_template("report.html").render(
+    return rendered(
+        "report.html",
         title=_title(posterior),
         headline=words.headline(posterior),
         impossible=next(filter(None, map(words.impossible, posterior.releases)), None),
@@ -62,6 +60,15 @@ def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibra
         posterior=posterior,
         version=__version__,
     )
+
+
+def rendered(template: str, **values: object) -> str:
+    """A page of the templates with these values in it, all of them escaped."""
+    import jinja2
+
+    loader = jinja2.PackageLoader("noiseaware", "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.get_template(template).render(**values)
 
 
 def svg(figure: "Figure", salt: str = "noiseaware") -> str:
