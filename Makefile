@@ -10,7 +10,11 @@ WORKERS ?= 2
 # Bytecode is compiled as modules are first used: installing takes half the time.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: help demo test test-all bench lint docs figures schema clean
+# Tools whose releases are read. Their pins clash with one another and with ours.
+TOOLS := python-dp pipeline-dp smartnoise-sql opendp-polars
+PACKAGE_opendp-polars := "opendp[polars]==0.16.0"
+
+.PHONY: help demo test test-all interop bench lint docs figures schema clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -24,6 +28,8 @@ test: $(VENV)/.test ## the tests, but for the slow ones
 
 test-all: $(VENV)/.test ## all tests: statistical runs too
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+
+interop: $(TOOLS:%=.venv-interop/%/.done) ## other tools, each in an environment of its own, so that the tests read what they make
 
 bench: $(VENV)/.bench ## one script a claim; each prints ratios measured side by side
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
@@ -46,6 +52,12 @@ schema: $(VENV)/.custodian ## the published JSON Schema of a release
 
 clean: ## remove what was built, but not .venv
 	rm -rf build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv-interop/%/.done:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv must be on the path."; exit 1; }
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $(or $(PACKAGE_$*),$*)
+	@touch $@
 
 # Each extra is installed once, and again when what it depends on changes.
 $(BIN)/python:

@@ -64,5 +64,6 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 def test_the_analyst_loads_nothing_of_the_custodian():
-    analyst = "import noiseaware as na; na.load, na.infer, na.Posterior, na.calibrate, na.family, na.prior"
+    names = "load infer infer_each Posterior calibrate family prior interop"
+    analyst = f"import noiseaware as na; {', '.join(f'na.{name}' for name in names.split())}"
     assert _loaded_by(analyst) & {"opendp", "duckdb", "narwhals"} == set()

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noiseaware import family as family
+    from noiseaware import interop as interop
     from noiseaware import mechanism as mechanism
     from noiseaware import model as model
     from noiseaware import prior as prior
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from noiseaware.custodian.ledger import Ledger as Ledger
     from noiseaware.custodian.ledger import LedgerRefusal as LedgerRefusal
     from noiseaware.custodian.release import release as release
+    from noiseaware.group import infer_each as infer_each
+    from noiseaware.planning import plan as plan
     from noiseaware.posterior import Posterior as Posterior
     from noiseaware.posterior import infer as infer
 
@@ -25,6 +28,7 @@ __version__ = "0.1.0.dev0"
 # and an analyst's install does not need the custodian's packages.
 _HOMES = {
     "family": "noiseaware.family",
+    "interop": "noiseaware.interop",
     "mechanism": "noiseaware.mechanism",
     "model": "noiseaware.model",
     "prior": "noiseaware.prior",
@@ -36,8 +40,10 @@ _HOMES = {
     "Ledger": "noiseaware.custodian.ledger",
     "LedgerRefusal": "noiseaware.custodian.ledger",
     "release": "noiseaware.custodian.release",
+    "plan": "noiseaware.planning",
     "Posterior": "noiseaware.posterior",
     "infer": "noiseaware.posterior",
+    "infer_each": "noiseaware.group",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
 

@@ -9,7 +9,7 @@ import importlib.resources
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,14 +27,20 @@ from noiseaware.document import (
     OriginPart,
     StatisticPart,
     Strict,
+    WithinPart,
+    warn_of_bias,
 )
 from noiseaware.family import AbstractFamily
-from noiseaware.file import write_whole
+from noiseaware.file import read_text, write_whole
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.privacy import Neighbours, Promise
 
-SCHEMA_VERSION = 2
-"""The newest: 2 has a noisy n, or names a group or a unit; all else is still written as 1."""
+SCHEMA_VERSION = 3
+"""The newest: 3 has values of which an interval is known; 2 a noisy n; all else is still written as 1."""
+MOST_BYTES = 10_000_000
+"""A release file is a few kilobytes; one that is larger is not read."""
+_MOST = 1e150  # of a value or a scale, so that squares stay finite
+_MOST_RECORDS = 10**15  # a count that a float holds exactly, with room for sums
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,9 @@ class Release:
     """Noisy statistics of a table, with all that is needed to reason from them.
 
     `values` counts grid steps: the statistic is values · grid, and the mechanism's scale counts grid steps too.
-    With `n_mechanism`, n is private: a noisy whole number, which may be negative.
+    With `n_mechanism`, n is private: a noisy whole number, which may be negative. With `within`, values were rounded,
+    clamped, suppressed or coarsened after noise was added: for each of them the interval (low, high) of grid steps,
+    ends included, that the noisy statistic is known to lie in, or None where it is the value itself.
     """
 
     def __init__(
@@ -70,6 +78,7 @@ class Release:
         n: int,
         mechanism: AbstractMechanism,
         n_mechanism: AbstractMechanism | None = None,
+        within: Sequence[tuple[float, float] | None] | None = None,
         grid: float = 1.0,
         neighbours: Neighbours = "replace",
         guarantee: Promise | None = None,
@@ -80,15 +89,23 @@ class Release:
         self.mechanism = _checked_mechanism(mechanism, family)
         self.n_mechanism = _checked_n_mechanism(n_mechanism, mechanism)
         self.n = _checked_count(n, is_noisy=n_mechanism is not None)
-        self.grid = grid
+        self.within = _checked_within(within, self.steps)
+        self.grid = _checked_grid(grid, mechanism)
         self.neighbours: Neighbours = neighbours
         self.guarantee = guarantee
         self.origin = origin
+        warn_of_bias(origin)
 
     @property
     def values(self) -> np.ndarray:
         """The noisy statistics in the units of the data."""
         return np.array([float(v) * self.grid for v in self.steps])
+
+    @property
+    def known(self) -> list[str]:
+        """What is known of each noisy statistic besides its value, in words: the interval that it lay in, if any."""
+        pairs = [None if w is None else (w[0] * self.grid, w[1] * self.grid) for w in self.within or ()]
+        return [_interval_words(*pair) if pair else "" for pair in pairs] or [""] * len(self.steps)
 
     @property
     def count(self) -> int | NoisyCount:
@@ -117,7 +134,8 @@ class Release:
         promise = self.guarantee or "no stated guarantee"
         scale = " or ".join(f"{value:.6g}" for value in np.unique(self.noise_scale))
         n = self.n if self.n_mechanism is None else f"{self.n} (noisy)"
-        return f"Release({self.family.name}, n={n}, {law} noise of scale {scale}, {promise})"
+        known = "" if self.within is None else ", known to within an interval"
+        return f"Release({self.family.name}, n={n}, {law} noise of scale {scale}{known}, {promise})"
 
     def to_json(self) -> str:
         """The release as JSON text."""
@@ -131,12 +149,7 @@ class Release:
 def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = ()) -> Release:
     """Read a release file; `families` are those of your own that it may name."""
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ValueError(f"release file must exist, got {path}.") from None
-    except (OSError, UnicodeDecodeError):
-        raise ValueError(f"release file must be readable UTF-8 text, got {path}.") from None
+    text = read_text(path, "release file", MOST_BYTES)
     return from_json(text, source=str(path), families=families)
 
 
@@ -165,7 +178,7 @@ class _Document(Strict):
 
     model_config = ConfigDict(title="noiseaware release")
 
-    schema_version: Literal[1, 2]
+    schema_version: Literal[1, 2, 3]
     family: FamilyPart
     statistics: list[StatisticPart]
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
@@ -181,10 +194,12 @@ class _Document(Strict):
         names = release.family.statistics
         promise = release.guarantee
         private = release.n_mechanism
+        known = [None if w is None else WithinPart.of(w) for w in release.within or [None] * len(names)]
+        triples = zip(names, release.steps, known, strict=True)
         return cls(
-            schema_version=1 if private is None else 2,
+            schema_version=3 if release.within is not None else 1 if private is None else 2,
             family=FamilyPart.of(release.family),
-            statistics=[StatisticPart(name=k, value=v) for k, v in zip(names, release.steps, strict=True)],
+            statistics=[StatisticPart(name=k, value=v, within=w) for k, v, w in triples],
             grid=release.grid,
             noise=NoisePart.of(release.mechanism),
             n=release.n,
@@ -201,9 +216,13 @@ class _Document(Strict):
             raise ValueError(f"statistics must be named {list(family.statistics)}, got {list(names)}.")
         if self.n_noise is not None and self.schema_version < 2:
             raise ValueError(f"schema_version must be 2 where n_noise is given, got {self.schema_version}.")
+        known = [None if s.within is None else s.within.interval() for s in self.statistics]
+        if any(known) and self.schema_version < 3:
+            raise ValueError(f"schema_version must be 3 where statistics have within, got {self.schema_version}.")
         return Release(
             family=family,
             values=[s.value for s in self.statistics],
+            within=known if any(known) else None,
             n=self.n,
             n_mechanism=None if self.n_noise is None else self.n_noise.mechanism(),
             mechanism=self.noise.mechanism(),
@@ -237,11 +256,39 @@ def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism
     if len(steps) != len(family.statistics):
         raise ValueError(f"values must have {len(family.statistics)} entries for this family, got {len(steps)}.")
     for v in steps:
-        if not math.isfinite(v):
-            raise ValueError(f"values must be finite, got {v}.")
+        if not abs(v) <= _MOST:  # nor NaN
+            raise ValueError(f"values must be finite, and at most {_MOST:g} in size, got {str(v)[:40]}.")
         if mechanism.is_discrete and v != math.floor(v):
             raise ValueError(f"values must be whole numbers under discrete noise, got {v}.")
     return tuple(int(v) for v in steps) if mechanism.is_discrete else steps
+
+
+def _checked_within(
+    within: Sequence[tuple[float, float] | None] | None, steps: tuple[int | float, ...]
+) -> tuple[tuple[float, float] | None, ...] | None:
+    if within is None:
+        return None
+    if len(within) != len(steps):
+        raise ValueError(f"within must have {len(steps)} entries, one for each value, got {len(within)}.")
+    return tuple(None if pair is None else _checked_interval(pair, v) for pair, v in zip(within, steps, strict=True))
+
+
+def _checked_interval(pair: object, value: int | float) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in pair)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"within must be pairs of numbers (low, high), got {str(pair)[:60]}.") from None
+    if math.isinf(low) and math.isinf(high):
+        raise ValueError(f"within must have a finite end, got ({low}, {high}).")
+    if not low <= value <= high:
+        raise ValueError(f"within must hold the value {value}, got ({low}, {high}).")
+    return low, high
+
+
+def _interval_words(low: float, high: float) -> str:
+    if math.isinf(low):
+        return f" (known to be at most {high:g})"
+    return f" (known to be at least {low:g})" if math.isinf(high) else f" (known to be from {low:g} to {high:g})"
 
 
 def _checked_mechanism(mechanism: AbstractMechanism, family: AbstractFamily) -> AbstractMechanism:
@@ -267,4 +314,13 @@ def _checked_count(n: object, *, is_noisy: bool) -> int:
     is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
     if not is_whole or (n < 1 and not is_noisy):  # type: ignore[operator]
         raise ValueError(f"n must be a whole number{'' if is_noisy else ' of at least 1'}, got {n}.")
+    if abs(n) > _MOST_RECORDS:  # type: ignore[arg-type]
+        raise ValueError(f"n must be at most {_MOST_RECORDS:,}, got {str(n)[:40]}.")
     return int(n)  # type: ignore[arg-type]
+
+
+def _checked_grid(grid: float, mechanism: AbstractMechanism) -> float:
+    scales = [float(spread) * grid for spread in np.atleast_1d(np.asarray(mechanism.spread))]
+    if not 0 < grid <= _MOST or not all(scale == 0 or 1 / _MOST <= scale <= _MOST for scale in scales):
+        raise ValueError(f"grid and noise scale must be from {1 / _MOST:g} to {_MOST:g}, got {grid} and {scales[0]}.")
+    return grid

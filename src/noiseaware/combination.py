@@ -31,6 +31,7 @@ def checked_tables(releases: Sequence[Release]) -> tuple[Release, ...]:
         )
     if len(releases) > 1 and any(isinstance(release.mechanism, Identity) for release in releases):
         raise ValueError("each of several releases must have noise, got one without.")
+    _check_known(releases)
     return releases
 
 
@@ -38,6 +39,7 @@ def same_table(releases: Sequence[Release]) -> Release:
     """The one release that says what several releases of one table say together; normal noise only."""
     releases = checked_alike(releases)
     first = releases[0]
+    _check_known(releases)
     for release in releases:
         if not isinstance(release.mechanism, Gaussian | DiscreteGaussian):
             got = type(release.mechanism).__name__
@@ -60,6 +62,13 @@ def same_table(releases: Sequence[Release]) -> Release:
         neighbours=first.neighbours,
         origin=first.origin,
     )
+
+
+def _check_known(releases: tuple[Release, ...]) -> None:
+    for release in releases:
+        if len(releases) > 1 and release.within is not None:
+            told = "each of several releases must have values and not intervals, got one with within"
+            raise ValueError(f"{told} {release.within}; infer from each of them by itself.")
 
 
 def checked_alike(releases: Any) -> tuple[Release, ...]:

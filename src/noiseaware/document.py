@@ -4,6 +4,9 @@ Checked strictly on the way in, since a release file is untrusted; artifact.py p
 """
 
 import inspect
+import math
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -55,6 +58,21 @@ class Origin:
     """The most records of one person that were summed."""
 
 
+_MOST_DIGITS, _MOST_EXPONENT = 1000, 3  # of a number that is written as text: its length, and digits of its exponent
+# The first and the last OpenDP whose integer samplers were biased.
+_BIASED = (0, 9, 0), (0, 14, 1)
+
+
+def warn_of_bias(origin: Origin) -> None:
+    """Say so if a release was made by an OpenDP whose integer noise did not have the law that it should have."""
+    if origin.tool is None or origin.version is None or "opendp" not in origin.tool.lower():
+        return
+    numbers = re.match(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", origin.version)
+    if numbers and _BIASED[0] <= tuple(int(part or 0) for part in numbers.groups()) <= _BIASED[1]:
+        told = f"origin.version: OpenDP {origin.version[:20]} drew biased integer noise, as 0.9.0 to 0.14.1 all did; "
+        warnings.warn(told + "the posterior is only as good as the stated law.", RuntimeWarning, stacklevel=3)
+
+
 class Strict(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -91,7 +109,7 @@ class FamilyPart(Strict):
 
     def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
         if self.name not in families:
-            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {self.name!r}.")
+            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {self.name[:60]!r}.")
         cls = families[self.name]
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         known = set(inspect.signature(cls).parameters)
@@ -103,9 +121,29 @@ class FamilyPart(Strict):
         return cls(**given)
 
 
+class WithinPart(Strict):
+    """An interval, ends included, in grid steps; an end that is left out is infinite."""
+
+    low: FiniteFloat | None = None
+    high: FiniteFloat | None = None
+
+    @classmethod
+    def of(cls, interval: tuple[float, float]) -> "WithinPart":
+        low, high = (end if math.isfinite(end) else None for end in interval)
+        return cls(low=low, high=high)
+
+    def interval(self) -> tuple[float, float]:
+        return (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
+
+
 class StatisticPart(Strict):
     name: str
     value: int | FiniteFloat = Field(description="The noisy statistic in grid steps")
+    within: WithinPart | None = Field(
+        default=None,
+        description="Where the noisy statistic was rounded, clamped, suppressed or coarsened after noise was added: "
+        "the interval that it is known to lie in, of which `value` is a point; from schema version 3 on",
+    )
 
 
 class NoisePart(Strict):
@@ -142,7 +180,7 @@ class GuaranteePart(Strict):
         return cls(kind="zcdp", cost=plain(promise.rho))
 
     def guarantee(self) -> Promise:
-        cost = exact("guarantee.cost", self.cost)
+        cost = _number("guarantee.cost", self.cost)
         if (self.delta is None) == (self.kind == "approximate"):
             rule = "given for an approximate guarantee" if self.delta is None else f"null for a {self.kind} guarantee"
             raise ValueError(f"guarantee.delta must be {rule}, got {self.delta or 'null'}.")
@@ -192,9 +230,17 @@ class OriginPart(Strict):
         return Origin(**self.model_dump() | {"bounds_share": share, "bounds_quantiles": quantiles, "group": group})
 
 
+def _number(name: str, text: str) -> Fraction:
+    """A positive fraction; not one of millions of digits, which could be written as an exponent."""
+    exponent = re.search(r"[eE][+-]?0*(\d*)", text)
+    if len(text) > _MOST_DIGITS or (exponent and len(exponent[1]) > _MOST_EXPONENT):
+        raise ValueError(f"{name} must have at most {_MOST_DIGITS} characters and a small exponent, got {text[:40]!r}.")
+    return exact(name, text)
+
+
 def _proper(name: str, text: str) -> Fraction:
     """A fraction between 0 and 1."""
-    fraction = exact(name, text)
+    fraction = _number(name, text)
     if fraction >= 1:
         raise ValueError(f"{name} must be between 0 and 1, got {text}.")
     return fraction

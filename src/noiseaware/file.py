@@ -1,8 +1,23 @@
-"""Files that are written whole or not at all, and never over another unless asked."""
+"""Files that are written whole or not at all, never over another unless asked, and read up to a size."""
 
 import os
 import tempfile
 from pathlib import Path
+
+
+def read_text(path: str | os.PathLike, name: str, most_bytes: int) -> str:
+    """The text of a file; refused in one sentence if there is none, it is too large, or it is not text."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise ValueError(f"{name} must have at most {most_bytes:,} bytes, got {path}, which has more.")
+        return content.decode("utf-8")
+    except FileNotFoundError:
+        raise ValueError(f"{name} must exist, got {path}.") from None
+    except (OSError, UnicodeDecodeError):
+        raise ValueError(f"{name} must be readable UTF-8 text, got {path}.") from None
 
 
 def write_whole(path: str | os.PathLike, text: str, *, force: bool) -> None:

@@ -25,7 +25,7 @@ from noiseaware.baseline import naive
 from noiseaware.diagnostic import CHAINS, diagnostics, doubt
 from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
-from noiseaware.marginal import PROBABILITY, Estimate, of_conjugate, of_draws, split
+from noiseaware.marginal import PROBABILITY, Estimate, entries, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
 from noiseaware.words import prior_words
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from noiseaware.calibration import Calibration
     from noiseaware.prediction import Prediction
 
 Truth = float | Mapping[str, object]
@@ -53,6 +54,8 @@ class Method:
     """Whether draws depend on those before them, and may not have forgotten where they started."""
     takes_noisy_n: bool = False
     """Whether a private number of records may be unknown to it."""
+    takes_interval: bool = False
+    """Whether an interval may be all that is known of a count."""
 
 
 def _of_2019(variant: gibbs_regression.Variant) -> tuple:
@@ -60,7 +63,9 @@ def _of_2019(variant: gibbs_regression.Variant) -> tuple:
 
 
 METHODS = {
-    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True),
+    "exact": Method(
+        exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True, takes_interval=True
+    ),
     "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True, takes_noisy_n=True),
     "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
     "gibbs_ss_update": Method(*_of_2019(gibbs_regression.UPDATE), is_chain=True),
@@ -70,7 +75,7 @@ METHODS = {
         augmentation.draws, augmentation.batch, augmentation.explanation, augmentation.serves, is_chain=True
     ),
     "mcmc_ind": Method(individual.draws, individual.batch, individual.explanation, individual.serves, is_chain=True),
-    "naive": Method(naive.draws, naive.batch, naive.explanation, takes_noisy_n=True),
+    "naive": Method(naive.draws, naive.batch, naive.explanation, takes_noisy_n=True, takes_interval=True),
 }
 
 
@@ -89,14 +94,14 @@ def infer(
         if len(releases) > 1 and not same_table:
             return _infer_given(releases, prior, method, num_draws, seed)
         (release,) = releases if len(releases) == 1 else (combination.same_table(releases),)
-    name = checked_method(method, release.family, has_private_n=release.n_mechanism is not None)
+    name = method_for(release, method)
     prior = checked_prior(release.family, prior)
-    seed = _checked_seed(num_draws, seed)
+    seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
         name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
         drawn = METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
         draws = release.family.named(np.asarray(drawn, dtype=np.float64))
-    _check_finite(name, draws)
+    check_finite(name, draws)
     why = METHODS[name].explanation(release, prior)
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
@@ -115,16 +120,16 @@ def _infer_given(
         raise ValueError(f"method must be one of auto, exact for several tables, got {method!r}.")
     prior = checked_prior(first.family, prior)
     assert isinstance(prior, AbstractScalarPrior)
-    seed = _checked_seed(num_draws, seed)
+    seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
         drawn = exact.draws_given(jax.random.key(seed), releases, prior, int(num_draws))
         draws = first.family.named(np.asarray(drawn, dtype=np.float64))
-    _check_finite("exact", draws)
+    check_finite("exact", draws)
     why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
     return Posterior(draws, first, prior, "exact", why, seed, others=tuple(others))
 
 
-def _check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
+def check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
     for parameter, values in draws.items():
         if lost := int((~np.isfinite(values)).sum()):
             raise RuntimeError(f"method {method!r} gave {lost} draws of {parameter} that are not finite numbers.")
@@ -195,7 +200,7 @@ class Posterior:
         return {
             name: values[(slice(None), *place)]
             for parameter, values in self.draws.items()
-            for name, place in _entries(self.release.family, parameter)
+            for name, place in entries(self.release.family, parameter)
         }
 
     def estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
@@ -267,12 +272,22 @@ class Posterior:
 
         return bands(self, column, data=data, truths=self.truths(truth))
 
-    def report(self, path: str | os.PathLike, *, truth: Truth | None = None, force: bool = False) -> None:
-        """Write a page that says what was released and what follows from it; it needs nothing but itself."""
+    def report(
+        self,
+        path: str | os.PathLike,
+        *,
+        truth: Truth | None = None,
+        calibration: "Calibration | None" = None,
+        force: bool = False,
+    ) -> None:
+        """Write a page that says what was released and what follows from it; it needs nothing but itself.
+
+        With `calibration`, such as `na.calibrate(posterior)` makes, it also says whether the method is right here.
+        """
         from noiseaware.report import page
 
         check_free(path, force=force)
-        write_whole(path, page(self, self.truths(truth)), force=force)
+        write_whole(path, page(self, self.truths(truth), calibration), force=force)
 
     def truths(self, truth: Truth | None) -> dict[str, float]:
         """The true value of each number, from one value or from a mapping by parameter."""
@@ -287,7 +302,7 @@ class Posterior:
             if truths.shape != wanted or not np.isfinite(truths).all():
                 size = " × ".join(map(str, wanted)) or "one"
                 raise ValueError(f"truth of {parameter} must be {size} finite numbers, got {values}.")
-            found |= {name: float(truths[place]) for name, place in _entries(self.release.family, parameter)}
+            found |= {name: float(truths[place]) for name, place in entries(self.release.family, parameter)}
         return found
 
     def _attributes(self) -> dict[str, str | int]:
@@ -330,13 +345,14 @@ class Posterior:
         return xr.Dataset({"y": (("statistic",), values)}, {"statistic": np.array(names)})
 
 
-def _entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[int, ...]]]:
-    """The name and the place of each number of a parameter."""
-    labels = [labels for _, labels in family.axes.get(parameter, ())]
-    if not labels:
-        return [(parameter, ())]
-    places = [p for p in np.ndindex(*map(len, labels)) if len(p) == 1 or p[0] <= p[1]]
-    return [(f"{parameter}[{', '.join(str(a[i]) for a, i in zip(labels, p, strict=True))}]", p) for p in places]
+def method_for(release: Release, method: str) -> str:
+    """The name of a method that serves the release; one of whose values nothing can be made is refused."""
+    exact.check_interval(release)
+    name = checked_method(method, release.family, has_private_n=release.n_mechanism is not None)
+    if release.within is not None and exact.is_count(release.family) and not METHODS[name].takes_interval:
+        able = ", ".join(name for name, known in METHODS.items() if known.takes_interval)
+        raise ValueError(f"method must be one of {able} where values have an interval, got {method!r}.")
+    return name
 
 
 def checked_method(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> str:
@@ -360,7 +376,7 @@ def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior
     return family.completed(prior)
 
 
-def _checked_seed(num_draws: int, seed: int | None) -> int:
+def checked_seed(num_draws: int, seed: int | None) -> int:
     """The seed, or one by chance; refused as the number of draws may be."""
     _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
     seed = secrets.randbits(32) if seed is None else seed

@@ -179,7 +179,7 @@ def _entry(release: Release, name: str, place: str) -> str:
 
 def noise(release: Release) -> str:
     if isinstance(release.mechanism, Identity):
-        return "none: these are the true values"
+        return "none: these are the true values" if release.within is None else "none, but only intervals are known"
     law, scale = _LAWS[type(release.mechanism)]
     each = " on each statistic" if len(release.family.statistics) > 1 else ""
     scales, entries = np.unique(release.noise_scale), getattr(release.family, "entries", ())
@@ -242,8 +242,8 @@ def outside(release: Release) -> str:
 
 def released(release: Release, most: int | None = None) -> str:
     """The noisy statistics by name, or the first of them."""
-    pairs = list(zip(release.family.statistics, release.values, strict=True))
-    told = ", ".join(f"{shown(name)} = {number(float(value))}" for name, value in pairs[:most])
+    pairs = list(zip(release.family.statistics, release.values, release.known, strict=True))
+    told = ", ".join(f"{shown(name)} = {number(float(value))}{known}" for name, value, known in pairs[:most])
     return told if most is None or len(pairs) <= most else f"{told} and {len(pairs) - most} more"
 
 

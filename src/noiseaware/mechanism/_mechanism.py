@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, Float, Key, Num
@@ -19,11 +20,8 @@ Spread = float | Float[Array, "..."]
 """One number for all statistics, or one for each of them, along the last axis."""
 
 
-class AbstractMechanism(eqx.Module):
-    """Additive noise with a known law, independent for each statistic."""
-
-    is_discrete: eqx.AbstractClassVar[bool]
-    """Whether the noise takes whole numbers (of the release's grid) only."""
+class AbstractLaw(eqx.Module):
+    """What a published value y says of the statistic s: a likelihood that is a function of y − s alone."""
 
     @property
     @abc.abstractmethod
@@ -32,7 +30,22 @@ class AbstractMechanism(eqx.Module):
 
     @abc.abstractmethod
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
+        """log p(y | s) at x = y − s."""
+
+
+class AbstractMechanism(AbstractLaw):
+    """Additive noise with a known law, independent for each statistic."""
+
+    is_discrete: eqx.AbstractClassVar[bool]
+    """Whether the noise takes whole numbers (of the release's grid) only."""
+
+    @abc.abstractmethod
+    def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         """log p(x) of the noise; for a discrete law, of its mass at whole x."""
+
+    @abc.abstractmethod
+    def log_mass(self, low: Num[Array, "..."], high: Num[Array, "..."]) -> Float[Array, "..."]:
+        """log P(low ≤ x ≤ high) for low ≤ high, either of which may be infinite; accurate far in the tails."""
 
     @abc.abstractmethod
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -48,6 +61,18 @@ class AbstractMechanism(eqx.Module):
 
         Of several scales the least counts: Σ|s_j − s'_j|/b_j ≤ ‖s − s'‖₁ / min b_j, and likewise for squares.
         """
+
+
+def mirrored(low: Num[Array, "..."], high: Num[Array, "..."]) -> tuple[Num[Array, "..."], Num[Array, "..."]]:
+    """The interval, or its mirror image if it lies above 0: then only one tail needs a formula."""
+    is_above = low > 0
+    return jnp.where(is_above, -high, low), jnp.where(is_above, -low, high)
+
+
+def log_less(log_a: Float[Array, "..."], log_b: Float[Array, "..."]) -> Float[Array, "..."]:
+    """log(a − b) from log a ≥ log b; −∞ where they are the same."""
+    gap = jnp.where(log_a > log_b, log_b - log_a, -1.0)
+    return jnp.where(log_a > log_b, log_a + jnp.log(-jnp.expm1(gap)), -jnp.inf)
 
 
 def as_spread(value: Any) -> Any:

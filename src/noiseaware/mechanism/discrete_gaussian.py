@@ -14,14 +14,24 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
+from noiseaware.mechanism._mechanism import (
+    AbstractMechanism,
+    Spread,
+    as_spread,
+    check_positive,
+    least,
+    log_less,
+    mirrored,
+)
 from noiseaware.privacy import ZeroConcentrated
 
 # Terms kept in the theta function: the one that converges faster is used, and there the
 # first term left out is below e^{−π·8²} of the leading one.
 _TERMS = 8
+_LISTED = 64  # masses of a tail
 
 
 class DiscreteGaussian(AbstractMechanism):
@@ -52,6 +62,27 @@ class DiscreteGaussian(AbstractMechanism):
     def _column(self) -> Spread:
         """σ with an axis for the terms of a sum, where it has axes."""
         return self.stddev if jnp.ndim(self.stddev) == 0 else jnp.asarray(self.stddev)[..., None]
+
+    def log_mass(self, low: Num[Array, "..."], high: Num[Array, "..."]) -> Float[Array, "..."]:
+        """From the tails: about 0, 1 less both of them."""
+        low, high = mirrored(jnp.ceil(low), jnp.floor(high))
+        about = jnp.log1p(-jnp.exp(self._log_tail(high + 1)) - jnp.exp(self._log_tail(1 - jnp.minimum(low, 0.0))))
+        below = log_less(self._log_tail(-jnp.minimum(high, 0.0)), self._log_tail(1 - low))
+        return jnp.where(high >= 0, about, below)
+
+    def _log_tail(self, start: Num[Array, "..."]) -> Float[Array, "..."]:
+        """log P(k ≥ start) for whole start ≥ 0: the first masses one by one, the rest by the midpoint rule.
+
+        Σ_{k≥m} f(k) = ∫_{m−½}^∞ f + f'(m−½)/24 + …; where f has not vanished by then, it changes little in a step.
+        """
+        k = start[..., None] + jnp.arange(0.0, _LISTED)
+        normalizer = self._log_normalizer()
+        listed = jax.nn.logsumexp(-0.5 * (k / self._column) ** 2, axis=-1)
+        edge = start + _LISTED - 0.5
+        integral = jnp.log(self.stddev) + 0.5 * jnp.log(2 * jnp.pi) + log_ndtr(-edge / self.stddev)
+        slope = -edge / self.stddev**2 * jnp.exp(-0.5 * (edge / self.stddev) ** 2 - integral) / 24
+        rest = integral + jnp.log1p(jnp.maximum(slope, -0.5))
+        return jnp.where(jnp.isfinite(edge), jnp.logaddexp(listed, rest), -jnp.inf) - normalizer
 
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
         """The Poisson dual for σ above 0.4, else the cosine sum."""

@@ -14,7 +14,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
+from noiseaware.mechanism._mechanism import (
+    AbstractMechanism,
+    Spread,
+    as_spread,
+    check_positive,
+    least,
+    log_less,
+    mirrored,
+)
 from noiseaware.privacy import Pure
 
 
@@ -33,6 +41,14 @@ class DiscreteLaplace(AbstractMechanism):
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -jnp.abs(x) / self.scale + jnp.log(jnp.tanh(0.5 / self.scale))
+
+    def log_mass(self, low: Num[Array, "..."], high: Num[Array, "..."]) -> Float[Array, "..."]:
+        """With r = e^{−1/b}, P(k ≤ −m) = r^m / (1 + r) for m ≥ 0; about 0, 1 less both tails."""
+        low, high = mirrored(jnp.ceil(low), jnp.floor(high))
+        r = jnp.exp(-1 / self.scale)
+        tails = jnp.expm1(-(high + 1) / self.scale) + r * jnp.expm1(jnp.minimum(low, 0.0) / self.scale)
+        below = log_less(jnp.minimum(high, 0.0) / self.scale, (low - 1) / self.scale)
+        return jnp.where(high >= 0, jnp.log(-tails), below) - jnp.log1p(r)
 
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
         """Written with half angles, (1−r)²/((1−r)² + 4r sin²(t/2)), which does not cancel when b is large."""

@@ -13,9 +13,18 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import erf, log_ndtr
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
+from noiseaware.mechanism._mechanism import (
+    AbstractMechanism,
+    Spread,
+    as_spread,
+    check_positive,
+    least,
+    log_less,
+    mirrored,
+)
 from noiseaware.privacy import ZeroConcentrated
 
 
@@ -34,6 +43,12 @@ class Gaussian(AbstractMechanism):
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -0.5 * (x / self.stddev) ** 2 - jnp.log(self.stddev) - 0.5 * jnp.log(2 * jnp.pi)
+
+    def log_mass(self, low: Num[Array, "..."], high: Num[Array, "..."]) -> Float[Array, "..."]:
+        """Φ(high/σ) − Φ(low/σ)."""
+        low, high = mirrored(low / self.stddev, high / self.stddev)
+        about = jnp.log(0.5 * (erf(jnp.maximum(high, 0.0) / 2**0.5) - erf(jnp.minimum(low, 0.0) / 2**0.5)))
+        return jnp.where(high > 0, about, log_less(log_ndtr(jnp.minimum(high, 0.0)), log_ndtr(low)))
 
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.exp(-0.5 * (self.stddev * t) ** 2)

@@ -20,6 +20,9 @@ class Identity(AbstractMechanism):
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return jnp.where(x == 0, 0.0, -jnp.inf)
 
+    def log_mass(self, low: Num[Array, "..."], high: Num[Array, "..."]) -> Float[Array, "..."]:
+        return jnp.where((low <= 0) & (high >= 0), 0.0, -jnp.inf)
+
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
         return jnp.ones_like(t)
 

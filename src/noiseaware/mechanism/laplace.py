@@ -15,7 +15,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import AbstractMechanism, Spread, as_spread, check_positive, least
+from noiseaware.mechanism._mechanism import (
+    AbstractMechanism,
+    Spread,
+    as_spread,
+    check_positive,
+    least,
+    log_less,
+    mirrored,
+)
 from noiseaware.privacy import Pure
 
 
@@ -34,6 +42,13 @@ class Laplace(AbstractMechanism):
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -jnp.abs(x) / self.scale - jnp.log(2 * self.scale)
+
+    def log_mass(self, low: Num[Array, "..."], high: Num[Array, "..."]) -> Float[Array, "..."]:
+        """½ (e^{high/b} − e^{low/b}) below 0; about 0, ½ (1 − e^{low/b}) + ½ (1 − e^{−high/b})."""
+        low, high = mirrored(low, high)
+        about = jnp.log(-0.5 * (jnp.expm1(jnp.minimum(low, 0.0) / self.scale) + jnp.expm1(-high / self.scale)))
+        below = log_less(jnp.minimum(high, 0.0) / self.scale, low / self.scale) - jnp.log(2.0)
+        return jnp.where(high > 0, about, below)
 
     def characteristic_function(self, t: Float[Array, "..."]) -> Float[Array, "..."]:
         return 1 / (1 + (self.scale * t) ** 2)

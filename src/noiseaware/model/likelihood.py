@@ -78,6 +78,8 @@ def _check(release: Release, weights: Any) -> None:
     name = release.family.name
     if isinstance(release.mechanism, Identity):
         raise ValueError("release must have noise: without it, the likelihood is the family's own.")
+    if release.within is not None:
+        raise ValueError(f"release must have values and not intervals, got within {release.within}; use infer.")
     if hasattr(release.family, "x"):
         raise ValueError(f"release must be of a family without covariates, got {name}; use noiseaware.infer.")
     if needs_weights(release) != (weights is not None):
@@ -216,11 +218,9 @@ def _one(release: Release, y: Float[Array, "b k"]) -> Callable[..., Float[Array,
             family, noise, y[0], n if sizes is None else sizes, theta[None]
         )[0]
 
-    moments = _moment.released if getattr(family, "is_altered", True) else _moment.of_record
-
     def limit(noise, y, n, theta, weights):
         """Normal, with the sum integrated out."""
-        mean, covariance = moments(family, theta)
+        mean, covariance = _moment.released(family, theta)
         added = jnp.broadcast_to(noise.spread**2 * (2 * weights if weights.size else 1.0), y.shape)
         covariance = n * covariance
         root = jnp.linalg.cholesky(covariance + jnp.diag(added + _JITTER * jnp.diag(covariance)))

@@ -19,7 +19,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
 from noiseaware.artifact import NoisyCount
-from noiseaware.mechanism import AbstractMechanism
+from noiseaware.mechanism import AbstractLaw, AbstractMechanism
 from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.sampler import _contour, _line, _noisy_count
 
@@ -73,7 +73,7 @@ class Shape(NamedTuple):
 
 
 def shape_for(
-    prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "*batch J"], n: Numeric | Total
+    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "*batch J"], n: Numeric | Total
 ) -> Shape:
     """Every count from 0 to n where that is affordable, else the widest window that any count needs, in strides."""
     if (most := float(most_of(n))) < _MOST_BLOCKS:
@@ -85,7 +85,7 @@ def shape_for(
 
 @jax.jit
 def _widest(
-    prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, "b J"], n: Numeric | Total
+    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "b J"], n: Numeric | Total
 ) -> Float[Array, ""]:
     """The widest window of the counts of a batch of releases."""
 
@@ -98,7 +98,7 @@ def _widest(
     return jax.lax.map(one, y).max()
 
 
-def _posterior_weight(prior: Dirichlet, mechanism: AbstractMechanism, y: Float[Array, " J"]) -> LogWeight:
+def _posterior_weight(prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, " J"]) -> LogWeight:
     """log g_j(k) up to a constant."""
     concentration = jnp.asarray(prior.concentration)
     return lambda k: gammaln(concentration + k) - gammaln(k + 1.0) + mechanism.log_density(y - k)
@@ -321,7 +321,7 @@ def _log_totals(
 def draws(
     key: Key[Array, ""],
     prior: Dirichlet,
-    mechanism: AbstractMechanism,
+    mechanism: AbstractLaw,
     y: Float[Array, " J"],
     n: Numeric | Total,
     *,
@@ -345,7 +345,7 @@ def draws(
 
 @functools.partial(jax.jit, static_argnames=("shape",))
 def log_likelihood(
-    mechanism: AbstractMechanism, y: Float[Array, " J"], n: Numeric | Total, theta: Float[Array, "m J"], *, shape: Shape
+    mechanism: AbstractLaw, y: Float[Array, " J"], n: Numeric | Total, theta: Float[Array, "m J"], *, shape: Shape
 ) -> Float[Array, " m"]:
     """log p(y | θ) = log n! + log f_J(n), with g_j(k) = θ_j^k/k! · noise(y_j − k); summed over a private n."""
 

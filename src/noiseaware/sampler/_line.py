@@ -134,7 +134,26 @@ def draw(
     key: Key[Array, ""], nodes: Float[Array, " m"], log_density: Float[Array, " m"], num_draws: int
 ) -> Float[Array, " num_draws"]:
     """Independent draws of a real number by the inverse CDF."""
-    length, slope, log_mass = cells(nodes, log_density, whole=False)
+    return _drawn(key, nodes, *cells(nodes, log_density, whole=False), num_draws)
+
+
+def draw_whole(
+    key: Key[Array, ""], nodes: Float[Array, " m"], log_density: Float[Array, " m"], num_draws: int
+) -> Float[Array, " num_draws"]:
+    """Independent draws of a whole number: a geometric law on m numbers is the floor of an exponential on [0, m)."""
+    length, slope, log_mass = cells(nodes, log_density, whole=True)
+    starts = jnp.append(nodes, nodes[-1] + 1)
+    return jnp.clip(jnp.floor(_drawn(key, starts, length, slope, log_mass, num_draws)), nodes[0], nodes[-1])
+
+
+def _drawn(
+    key: Key[Array, ""],
+    nodes: Float[Array, " m"],
+    length: Float[Array, " c"],
+    slope: Float[Array, " c"],
+    log_mass: Float[Array, " c"],
+    num_draws: int,
+) -> Float[Array, " num_draws"]:
     cumulative = jnp.cumsum(jnp.exp(log_mass - log_mass.max()))
     level = jax.random.uniform(key, (num_draws,)) * cumulative[-1]
     cell = jnp.clip(jnp.searchsorted(cumulative, level, side="right"), 0, log_mass.size - 1)

@@ -4,11 +4,13 @@
                      contour or lattice (_altered_sum); then the inverse CDF of θ (_parameter)
     categorical      counts by forward–backward, then θ | counts by conjugacy (_counts)
     no noise         θ | s, plain conjugacy
+    an interval      of a count that was rounded, clamped or suppressed: s | interval, then θ | s (_unseen_count)
     private n        summed out of p(y, ñ | θ) (_noisy_count), or drawn before the counts
 
 Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number of draws in use would show.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -18,13 +20,14 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount, Release
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Laplace
+from noiseaware.mechanism import AbstractLaw, AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Interval, Laplace
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import _counts, _noisy_count, _parameter
+from noiseaware.sampler import _counts, _noisy_count, _parameter, _unseen_count
 
 # A continuous statistic under discrete noise is treated as under the continuous law. Their densities differ by
 # about (grid/scale)²/24 in relative terms, which is below 1e−4 from here on.
 _FINE = 20.0
+_AT_ONCE = 64  # releases
 
 
 def draws(
@@ -32,7 +35,7 @@ def draws(
 ) -> Float[Array, "num_draws ..."]:
     """Independent draws of θ."""
     y = jnp.asarray(release.values)
-    return _sampler(release.family, prior, noise_of(release), y, release.count, num_draws)(key, y)
+    return _sampler(release.family, prior, law_of(release), y, release.count, num_draws)(key, y)
 
 
 def draws_given(
@@ -54,12 +57,58 @@ def serves(family: AbstractFamily) -> bool:
     return isinstance(family, AbstractScalarFamily | Categorical)
 
 
+def is_count(family: AbstractFamily) -> bool:
+    """Whether the statistics are counts that nothing has altered, of which an interval may be all that is known."""
+    if isinstance(family, AbstractScalarFamily):
+        return family.is_integer and not family.is_altered
+    return isinstance(family, Categorical)
+
+
+def check_interval(release: Release) -> None:
+    """Refuse values of which only an interval is known where there is no way to reason from it."""
+    if release.within is None or _is_narrow(release):
+        return
+    family = release.family
+    if not is_count(family):
+        raise ValueError(
+            f"within must be left out for a {family.name} family, or be narrow against the noise, got "
+            f"{release.within}; intervals are served for counts: bernoulli, binomial, categorical, or poisson and "
+            "geometric without bounds."
+        )
+    if release.n_mechanism is not None:
+        raise ValueError("n must be public where values have an interval, got a noisy one; leave out n_mechanism.")
+    low, high = (np.array(ends) for ends in zip(*_ends(release), strict=True))
+    if not isinstance(family, Categorical):
+        greatest = float(family.possible(release.n)[1])  # type: ignore[attr-defined]
+        is_possible = (np.ceil(low) <= np.floor(high)).all() and high[0] >= 0 and low[0] <= greatest
+    else:
+        is_possible = np.maximum(np.ceil(low), 0).sum() <= release.n <= np.floor(high).sum() and (high >= 0).all()
+    if isinstance(release.mechanism, Identity) and not is_possible:
+        raise ValueError(f"within must hold counts that {release.n} records can have, got {release.within}.")
+
+
+def _ends(release: Release) -> list[tuple[float, float]]:
+    """The interval of each value in the units of the data: the value itself where it is known."""
+    known = zip(release.values.tolist(), release.within or [None] * len(release.steps), strict=True)
+    return [(v, v) if w is None else (w[0] * release.grid, w[1] * release.grid) for v, w in known]
+
+
+def _is_narrow(release: Release) -> bool:
+    """Whether intervals about the values are so narrow against the noise on a continuous statistic as not to show."""
+    if release.family.is_integer or isinstance(release.mechanism, Identity):
+        return False
+    most = np.min(release.noise_scale) / _FINE
+    ends = zip(_ends(release), release.values.tolist(), strict=True)
+    return all(high - low <= most and abs(low + high - 2 * v) <= 1e-9 * most for (low, high), v in ends)
+
+
 def explanation(release: Release, prior: AbstractPrior | None = None) -> str | None:
     """None when the draws are exact, else one sentence that says what is neglected."""
     family, mechanism = release.family, release.mechanism
     if isinstance(mechanism, Identity) and _parameter.is_altered(family):
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
-    if mechanism.is_discrete and not family.is_integer and np.min(mechanism.spread) < _FINE:
+    is_gridded = mechanism.is_discrete and not (family.is_integer and release.grid == 1)
+    if is_gridded and np.min(mechanism.spread) < _FINE:
         return "The noise is coarse for a continuous statistic, and is taken as continuous."
     if release.origin.bounds == "private":
         return "The bounds were chosen from the data, and what their choice tells of the parameter is neglected."
@@ -69,9 +118,22 @@ def explanation(release: Release, prior: AbstractPrior | None = None) -> str | N
 def noise_of(release: Release) -> AbstractMechanism:
     """The law of the noise in the units of the data, continuous where the statistic is."""
     mechanism, scale = release.mechanism, release.noise_scale
-    if isinstance(mechanism, Identity) or release.family.is_integer:
+    if isinstance(mechanism, Identity) or (release.family.is_integer and release.grid == 1):
         return mechanism
     return Laplace(scale) if isinstance(mechanism, Laplace | DiscreteLaplace) else Gaussian(scale)
+
+
+def law_of(release: Release) -> AbstractLaw:
+    """The law of the noise, or that of an interval where one is all that is known of a count."""
+    noise = noise_of(release)
+    check_interval(release)
+    if release.within is None or not is_count(release.family):
+        return noise
+    low, high = (np.array(ends) for ends in zip(*_ends(release), strict=True))
+    below, above = release.values - low, high - release.values
+    if isinstance(release.family, Categorical):
+        return Interval(noise, below, above)
+    return Interval(noise, float(below[0]), float(above[0]))
 
 
 def batch(
@@ -91,10 +153,38 @@ def batch(
     return jax.vmap(sampler)(keys, y)
 
 
+def each(
+    keys: Key[Array, " b"],
+    family,
+    prior: AbstractScalarPrior,
+    laws: AbstractLaw,
+    y: Float[Array, " b"],
+    n: Float[Array, " b"],
+    *,
+    num_draws: int,
+) -> Float[Array, "b num_draws"]:
+    """Draws for releases of one parameter that differ in y, in n and in the numbers of their laws."""
+    listed = _unseen_count.num_listed(family, laws, y, n) if is_count(family) else 0
+    return _each(keys, family, prior, laws, y, n, num_draws=num_draws, listed=listed)
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
+def _each(
+    keys: Key[Array, " b"], family, prior, laws, y: Float[Array, " b"], n: Float[Array, " b"], *, num_draws, listed: int
+) -> Float[Array, "b num_draws"]:
+    def one(at) -> Float[Array, " num_draws"]:
+        key, law, y, n = at
+        if is_count(family):
+            return _unseen_count.draws(key, family, prior, law, y, n, num_draws=num_draws, listed=listed)
+        return _parameter.draws(key, family, prior, law, y, n, num_draws=num_draws)
+
+    return jax.lax.map(one, (keys, laws, y, n), batch_size=min(_AT_ONCE, len(y)))
+
+
 def _sampler(
     family,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
+    mechanism: AbstractLaw,
     y: Float[Array, "*b k"],
     n: int | NoisyCount,
     num_draws: int,
@@ -106,6 +196,14 @@ def _sampler(
         total = _counts.total_of(n)
         shape = _counts.shape_for(prior, mechanism, y, total)
         return lambda key, y: _counts.draws(key, prior, mechanism, y, total, num_draws=num_draws, shape=shape)
+    if isinstance(mechanism, Interval):
+        assert isinstance(family, AbstractScalarFamily)
+        assert not isinstance(n, NoisyCount)
+        law, size = mechanism, float(n)
+        listed = _unseen_count.num_listed(family, law, y[..., 0], size)
+        draw = functools.partial(_unseen_count.draws, num_draws=num_draws, listed=listed)
+        return lambda key, y: draw(key, family, prior, law, y[0], size)
+    assert isinstance(mechanism, AbstractMechanism)
     count = _noisy_count.sizes(n, family, mechanism)
     return lambda key, y: _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
 

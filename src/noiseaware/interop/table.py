@@ -1,0 +1,90 @@
+"""Any table of noisy counts: a CSV file or a frame with columns value, family and scale, one row a count.
+
+    family        laplace, gaussian, discrete_laplace, discrete_gaussian: the law of the noise; none: no noise
+    scale         scale of Laplace noise, standard deviation of Gaussian; empty for none
+    rounded_to    the noisy value was rounded to the nearest multiple of this
+    truncated     yes: it was cut to a whole number toward 0
+    clamped_at    values below were raised to this
+    low, high     the interval, ends included, that the noisy value lay in; an empty one of them is infinite
+    n             number of records, if not the same for all
+
+Other columns name the group. Rounded, coarsened and suppressed tables without noise are rows of family none.
+"""
+
+import math
+
+from noiseaware.artifact import Release
+from noiseaware.family import AbstractFamily
+from noiseaware.interop._published import CELL, Within, clamped, release, rounded, truncated
+from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
+from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
+
+_LAWS = {
+    "laplace": Laplace,
+    "gaussian": Gaussian,
+    "discrete_laplace": DiscreteLaplace,
+    "discrete_gaussian": DiscreteGaussian,
+}
+_COLUMNS = ("value", "family", "scale", "rounded_to", "truncated", "clamped_at", "low", "high", "n")
+
+
+def table(source: object, *, family: AbstractFamily = CELL, n: int = 1) -> list[Release]:
+    """A release for each row; `family` is the model of the counts, where the column of that name is their noise."""
+    found = []
+    for place, row in enumerate(rows_of(source, ("value", "family", "scale")), 1):
+        records = n if is_blank(row, "n") else whole(row, "n", place)
+        mechanism, within = _law(row, place), _within(row, place)
+        value = _value(row, within, place)
+        if isinstance(mechanism, Identity) and within is None and value != round(value) and family.is_integer:
+            raise ValueError(f"row {place}: value must be a whole number without noise or rounding, got {value:g}.")
+        about = {"family": family, "n": records, "tool": "table", "group": group_of(row, _COLUMNS)}
+        found.append(release(value, within, mechanism, **about))
+    return found
+
+
+def _law(row: Row, place: int) -> AbstractMechanism:
+    name = str(row["family"]).strip().lower()
+    if name in ("none", "identity"):
+        if not is_blank(row, "scale"):
+            raise ValueError(f"row {place}: scale must be empty where family is none, got {str(row['scale'])[:60]!r}.")
+        return Identity()
+    if name not in _LAWS:
+        raise ValueError(f"row {place}: family must be one of {', '.join(_LAWS)}, none, got {name[:60]!r}.")
+    return _LAWS[name](positive(row, "scale", place))
+
+
+def _within(row: Row, place: int) -> Within | None:
+    """The interval from what was done to the value, or as it is told."""
+    told = [name for name in ("low", "high") if not is_blank(row, name)]
+    done = [name for name in ("rounded_to", "truncated", "clamped_at") if not is_blank(row, name)]
+    if told and done:
+        raise ValueError(f"row {place}: {told[0]} must be empty where {done[0]} is given, got {row[told[0]]!r}.")
+    if told:
+        low = number(row, "low", place) if "low" in told else -math.inf
+        return low, (number(row, "high", place) if "high" in told else math.inf)
+    if "rounded_to" in done and _is_true(row, "truncated", place):
+        raise ValueError(f"row {place}: truncated must be empty where rounded_to is given, got {row['truncated']!r}.")
+    within = None
+    if "rounded_to" in done:
+        within = rounded(number(row, "value", place), positive(row, "rounded_to", place))
+    elif _is_true(row, "truncated", place):
+        within = truncated(whole(row, "value", place))
+    if "clamped_at" in done:
+        within = clamped(number(row, "value", place), within, least=number(row, "clamped_at", place))
+    return within
+
+
+def _value(row: Row, within: Within | None, place: int) -> float:
+    """The published value; of a count that was left out, the end of its interval."""
+    if within is not None and is_blank(row, "value"):
+        return within[1] if math.isfinite(within[1]) else within[0]
+    return number(row, "value", place)
+
+
+def _is_true(row: Row, name: str, place: int) -> bool:
+    if is_blank(row, name):
+        return False
+    told = str(row[name]).strip().lower()
+    if told not in ("yes", "true", "1", "no", "false", "0"):
+        raise ValueError(f"row {place}: {name} must be yes or no, got {told[:60]!r}.")
+    return told in ("yes", "true", "1")

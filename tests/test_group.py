@@ -1,0 +1,53 @@
+"""A posterior for each of many releases."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import noiseaware as na
+
+PRIOR = na.prior.Gamma(2, 0.1)
+
+
+def count(y, mechanism, **options) -> na.Release:
+    return na.Release(family=na.family.Poisson(), values=[y], n=1, mechanism=mechanism, **options)
+
+
+@pytest.mark.parametrize("num", [2, pytest.param(7, marks=pytest.mark.slow)])
+def test_each_is_as_by_itself_and_in_its_place(num, seed):
+    """Of several laws, with and without intervals, in one list; without noise or with a private n, by itself."""
+    noisy = na.mechanism.DiscreteLaplace(3.0)
+    releases = [
+        count(40, noisy),
+        count(0, noisy, within=[(-np.inf, 0)]),
+        count(3.2, na.mechanism.Laplace(1.5)),
+        count(90, noisy),
+        count(7, na.mechanism.Identity()),
+        na.Release(family=na.family.Exponential(), values=[3.0], n=20, mechanism=na.mechanism.Gaussian(2.0)),
+        count(12, noisy, n_mechanism=na.mechanism.DiscreteLaplace(0.2)),
+    ][:num]
+    posteriors = na.infer_each(releases, PRIOR, num_draws=4000, seed=seed)
+    assert [p.release for p in posteriors] == releases
+    for release, posterior in zip(releases, posteriors, strict=True):
+        alone = na.infer(release, PRIOR, seed=seed + 1)
+        found = stats.ks_2samp(posterior.draws["theta"], alone.draws["theta"]).statistic
+        assert found < 2.5 * (2 / 4000) ** 0.5  # the 1e-5 point for two samples
+        assert (posterior.method, posterior.is_exact) == (alone.method, alone.is_exact)
+
+
+def test_the_seed_decides_and_no_two_share_their_draws(seed):
+    releases = [count(40, na.mechanism.DiscreteLaplace(3.0))] * 3
+    first, again = (na.infer_each(releases, PRIOR, num_draws=50, seed=seed) for _ in range(2))
+    drawn = [p.draws["theta"] for p in first]
+    np.testing.assert_array_equal(drawn, [p.draws["theta"] for p in again])
+    assert len({draws[0] for draws in drawn}) == 3
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="release must be"):
+        na.infer_each(["wait.json"], PRIOR)
+    with pytest.raises(ValueError, match="prior must be a Gamma"):
+        na.infer_each([count(3, na.mechanism.Laplace(1.0))], na.prior.Beta(1, 1))
+    with pytest.raises(ValueError, match="num_draws must be"):
+        na.infer_each([count(3, na.mechanism.Laplace(1.0))], PRIOR, num_draws=0)
+    assert na.infer_each([], PRIOR) == []
