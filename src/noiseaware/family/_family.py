@@ -115,6 +115,10 @@ class AbstractFamily(eqx.Module):
         """Mean and covariance of what the bounds leave of t(x), where that has a closed form; else they follow."""
         return None
 
+    def released_again(self, theta: Float[Array, "*batch"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
+        """The same by other points, where they are not in closed form: how far apart the two are is their error."""
+        return None
+
     def completed(self, prior: AbstractPrior) -> AbstractPrior:
         """The prior with what it leaves unsaid, where a family has parameters besides those that are asked for."""
         return prior

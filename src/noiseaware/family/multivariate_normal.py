@@ -12,6 +12,7 @@ import numpy as np
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family import _clipped
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
@@ -62,9 +63,8 @@ class MultivariateNormal(AbstractQuadraticFamily):
 
     def natural(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         """(Σ⁻¹µ, −½Σ⁻¹ on the diagonal and −Σ⁻¹ beside it)."""
-        parts = self.named(theta)
-        mean = (parts["mean"] - self.centre) / self.half
-        precision = jnp.linalg.inv(parts["covariance"] / self._outer)
+        mean, covariance = self._scaled_law(theta)
+        precision = jnp.linalg.inv(covariance)
         weights = np.where(np.eye(self.dimension), 0.5, 1.0)
         return jnp.concatenate([precision @ mean, -(weights * precision)[np.triu_indices(self.dimension)]])
 
@@ -90,6 +90,18 @@ class MultivariateNormal(AbstractQuadraticFamily):
         """The same standard normal numbers."""
         mean, root = self._law(jnp.stack([theta, other]))
         return mean[1] + root[1] @ jax.scipy.linalg.solve_triangular(root[0], x - mean[0], lower=True)
+
+    def released_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
+        """Mean and covariance of what the bounds leave of (u, uuᵀ): the mean exact, the covariance by points."""
+        return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta))
+
+    def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
+        return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta), again=True)
+
+    def _scaled_law(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+        """Mean and covariance of u."""
+        parts = self.named(theta)
+        return (parts["mean"] - self.centre) / self.half, parts["covariance"] / self._outer
 
     def check_prior(self, prior: object) -> None:
         check_conjugate(self, prior)

@@ -8,7 +8,6 @@ With both unknown and bounds given, the statistics are those of u = (x − centr
 m = (mean − centre)/half and v = variance/half². Without bounds u = x.
 """
 
-import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,9 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import log_ndtr
-from jax.scipy.stats import norm
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family._clipped import powers
 from noiseaware.family._family import (
     AbstractTruncatedFamily,
     AbstractUnboundedFamily,
@@ -230,25 +229,14 @@ class NormalMeanVariance(AbstractTruncatedFamily):
             prior.scale + 0.5 * self._half**2 * (within + between),
         )
 
-    def released_moments(self, theta: Float[Array, "2"]) -> tuple[Float[Array, "2"], Float[Array, "2 2"]]:
-        """Mean and covariance of what the bounds leave of (u, u²), in closed form.
-
-        With u = m + √v z and a, b the bounds in units of z: ∫ z^k φ over [a, b] by parts, from k − 2 to k.
-        """
+    def released_moments(self, theta: Float[Array, "2"]) -> tuple[Float[Array, "2"], Float[Array, "2 2"]] | None:
+        """Mean and covariance of what the bounds leave of (u, u²), in closed form."""
+        if not self.is_altered:
+            return None
         m, sd = (theta[0] - self._centre) / self._half, jnp.sqrt(theta[1]) / self._half
-        a, b = (-1 - m) / sd, (1 - m) / sd
-        below, above = (norm.pdf(end) * end ** jnp.arange(4.0) for end in (a, b))
-        inside = [norm.cdf(b) - norm.cdf(a), below[0] - above[0]]
-        for k in range(2, 5):
-            inside.append((k - 1) * inside[k - 2] + below[k - 1] - above[k - 1])
-        powers = [
-            sum(math.comb(k, j) * m ** (k - j) * sd**j * inside[j] for j in range(k + 1)) for k in range(1, 5)
-        ]
-        if self.outside == "clamp":
-            ends = (norm.cdf(a), norm.cdf(-b))
-            powers = [p + (-1) ** k * ends[0] + ends[1] for k, p in enumerate(powers, 1)]
-        mean = jnp.stack(powers[:2])
-        second = jnp.stack([jnp.stack([powers[1], powers[2]]), jnp.stack([powers[2], powers[3]])])
+        one, two, three, four = powers(m, sd, 4, keeps_outside=self.outside == "clamp")
+        mean = jnp.stack([one, two])
+        second = jnp.stack([jnp.stack([two, three]), jnp.stack([three, four])])
         return mean, second - jnp.outer(mean, mean)
 
     def as_quadratic(self, prior: Any) -> tuple[MultivariateNormal, NormalInverseWishart] | None:

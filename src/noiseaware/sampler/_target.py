@@ -2,10 +2,13 @@
 
     the statistic    p(s | y) ∝ p(s) p(y | s),  p(s) = h_n(s) Z(prior + s)/Z(prior);  then θ | s by conjugacy
     the parameter    y ~ Normal(n E r(θ), n Cov r(θ) + D),  r what the bounds leave of the statistic t
+    both             s = n E r(θ) + √n Lz,  z standard normal,  LLᵀ = Cov r at one likely θ
 
 The first serves families of second moments: the parameters are integrated out, every v is a possible statistic, and
-nothing is approximated. The second is the central limit theorem with the sum integrated out, for any family and any
-bounds; Laplace noise of scale b is normal of variance 2b²w with w ~ Exp(1), and w = −log Φ(−u) with u standard normal.
+nothing is approximated but records that bounds have moved, which are taken as unmoved. The second is the central limit
+theorem with the sum integrated out, for any family and any bounds; Laplace noise of scale b is normal of variance 2b²w
+with w ~ Exp(1), and w = −log Φ(−u) with u standard normal. The third is for many statistics, where to work out Cov r
+and its Cholesky factor at every step would take hours: next to E r it hardly changes where θ is plausible.
 
 A private n is one coordinate more: log(n − least), with n taken as a real number.
 """
@@ -87,13 +90,22 @@ def size_of(family: AbstractFamily, prior: AbstractPrior, count: int | NoisyCoun
 
 
 def of(
-    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], size: Size
+    family: AbstractFamily,
+    prior: AbstractPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    size: Size,
+    *,
+    clips: bool = False,
+    held: Float[Array, "k k"] | None = None,
 ) -> Target:
-    """The target of a release."""
+    """The target of a release; of second moments not the statistic where it `clips`: where it is to know of bounds."""
     quadratic = family.as_quadratic(prior)
-    if quadratic is not None:
+    if quadratic is not None and not clips:
         return _of_statistic(*quadratic, mechanism, y, size)
     assert isinstance(prior, AbstractRealPrior)
+    if held is not None:
+        return _of_both(family, prior, mechanism, y, size, held)
     return _of_parameter(family, prior, mechanism, y, size)
 
 
@@ -181,11 +193,50 @@ def _of_parameter(
         across = jax.scipy.linalg.solve_triangular(root, slope, lower=True)
         return across.T @ across - jax.hessian(believed)(v, _smooth_noise)
 
+    middle = jnp.zeros(k if is_laplace else 0)
+    starts = _starts(family, prior, y, size, middle)
+    smooth = functools.partial(log_density, noise=_smooth_noise)
+    return Target(log_density, smooth, information, starts, lambda key, v: prior.from_real(coordinate(v)))
+
+
+def _starts(
+    family: AbstractFamily, prior: AbstractRealPrior, y: Float[Array, " k"], size: Size, middle: Float[Array, " m"]
+) -> Float[Array, "2 j"]:
+    """Where the naive posterior and the prior are, and the middle of all else."""
     n = size.likely
     near = family.update(prior, family.project(y, n), n).sample(jax.random.key(0), (_NAIVE,))
     before = prior.sample(jax.random.key(1), (_NAIVE,))
-    reals = [jnp.reshape(prior.to_real(draws), (_NAIVE, own)).mean(0) for draws in (near, before)]
-    middle = jnp.zeros(k if is_laplace else 0)
-    starts = jnp.stack([size.appended(jnp.concatenate([real, middle])) for real in reals])
+    reals = [jnp.reshape(prior.to_real(draws), (_NAIVE, -1)).mean(0) for draws in (near, before)]
+    return jnp.stack([size.appended(jnp.concatenate([real, middle])) for real in reals])
+
+
+def _of_both(
+    family: AbstractFamily,
+    prior: AbstractRealPrior,
+    mechanism: AbstractMechanism,
+    y: Float[Array, " k"],
+    size: Size,
+    held: Float[Array, "k k"],
+) -> Target:
+    own = prior.num_coordinates
+    root = jnp.linalg.cholesky(held + _JITTER * jnp.diag(jnp.diag(held) + 1))
+
+    def sums(v):
+        rest, n = size.of(v)
+        return n * _moment.released(family, prior.from_real(rest[:own])).mean + jnp.sqrt(n) * (root @ rest[own:])
+
+    def believed(v, noise):
+        rest, _ = size.of(v)
+        return prior.log_density_real(rest[:own]) - 0.5 * (rest[own:] ** 2).sum() + size.log_density(v, noise)
+
+    def log_density(v, noise=_noise):
+        return believed(v, noise) + noise(mechanism, y - sums(v)).sum()
+
+    def information(v):
+        """By the slope of the sums, and the curvature of the noise and of the prior."""
+        slope, bend = jax.jacfwd(sums)(v), jax.hessian(lambda s: _smooth_noise(mechanism, y - s).sum())(sums(v))
+        return -slope.T @ bend @ slope - jax.hessian(believed)(v, _smooth_noise)
+
+    starts = _starts(family, prior, y, size, jnp.zeros_like(y))
     smooth = functools.partial(log_density, noise=_smooth_noise)
-    return Target(log_density, smooth, information, starts, lambda key, v: prior.from_real(coordinate(v)))
+    return Target(log_density, smooth, information, starts, lambda key, v: prior.from_real(size.of(v)[0][:own]))

@@ -16,16 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.artifact import NoisyCount, Release
+from noiseaware.artifact import NoisyCount, Release, likely
 from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent
-from noiseaware.sampler import _mode, _target, chain, limit
+from noiseaware.sampler import _mode, _moment, _target, chain, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
 
-_CHAINS, _BATCH_CHAINS = 64, 8
+_CHAINS, _FEW_CHAINS, _BATCH_CHAINS = 64, 16, 8
+_MOST_WORKED_OUT = 20  # statistics of clamped records whose covariance is worked out at each step: of five columns
 _WARMUP = 100  # steps of one phase
 _LOOKED_AT = 256  # draws a chain
 _BLOCK = 64  # draws of each chain that are compiled as one
@@ -189,18 +190,41 @@ def serves(family: AbstractFamily) -> bool:
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """None where the chains' limit is the posterior itself."""
     quadratic = release.family.as_quadratic(prior)
+    clips = _clips_of(release, prior)
     sentences = []
     if release.n_mechanism is not None:
         sentences.append("The private number of records is taken as a real number.")
-    if quadratic is None:
+    if quadratic is None or clips:
         sentences.append("The released sums are taken as normal given θ (central limit theorem).")
     elif _has_given_moments(quadratic[1]):
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
-    if quadratic is not None and quadratic[0].is_altered:
+    if clips:
+        sentences.append(_of_points(release, prior))
+    elif quadratic is not None and quadratic[0].is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
     if isinstance(release.family, AbstractGeneralizedLinear):
         sentences.append(_of_covariates(release, prior))
     return " ".join(sentences) or None
+
+
+def _clips_of(release: Release, prior: AbstractPrior) -> bool:
+    """Whether what the bounds did to records is in the target (see limit)."""
+    if not limit.has_choice(release.family) or isinstance(release.mechanism, Identity):
+        return False
+    with jax.enable_x64(True):
+        y = jnp.asarray(release.values)
+        return limit.clips(release.family, prior, noise_of(release), y, release.likely_n)
+
+
+def _of_points(release: Release, prior: AbstractPrior) -> str:
+    """How good the moments of clamped records are."""
+    with jax.enable_x64(True):
+        noise, y = noise_of(release), jnp.asarray(release.values)
+        error = limit.coarseness(release.family, prior, noise, y, release.likely_n)
+    sentence = "The covariance of the sums is held as it is at the mode. " if y.size > _MOST_WORKED_OUT else ""
+    if error <= limit.LARGEST:
+        return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
+    return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
 
 
 def _of_covariates(release: Release, prior: AbstractPrior) -> str:
@@ -230,16 +254,45 @@ def _check_enough(family: AbstractFamily, prior: AbstractPrior, n: int | NoisyCo
         )
 
 
-@functools.partial(jax.jit, static_argnames=("num_chains",))
-def _start(key, family, prior, mechanism, y, size, *, num_chains: int) -> State:
-    return init(key, _target.of(family, prior, mechanism, y, size), num_chains)
+class Setting(NamedTuple):
+    """What a target is made of (see _target.of)."""
+
+    family: AbstractFamily
+    prior: AbstractPrior
+    mechanism: AbstractMechanism
+    y: Float[Array, "*b k"]
+    size: _target.Size
+    held: Float[Array, "k k"] | None = None
+
+    def target(self, *, clips: bool) -> _target.Target:
+        return _target.of(*self[:5], clips=clips, held=self.held)
+
+    def holding(self, theta: Float[Array, "..."]) -> "Setting":
+        """With the covariance of one record's statistics held as it is at θ."""
+        return self._replace(held=_moment.released(self.family, theta).covariance)
 
 
-@functools.partial(jax.jit, static_argnames=("num_draws",))
-def _go_on(key, state, family, prior, mechanism, y, size, phase: Phase, *, num_draws: int):
+def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
+    """Chains about the mode. Of many statistics the covariance is held, as it is at the mode in the end."""
+    if not clips or setting.y.size <= _MOST_WORKED_OUT:
+        return setting, init(key, setting.target(clips=clips), num_chains)
+    target = setting.target(clips=clips)
+    setting = setting.holding(target.theta(key, target.starts[0]))
+    target = setting.target(clips=clips)
+    setting = setting.holding(target.theta(key, _mode.climb(*target[1:4]).mode))
+    return setting, init(key, setting.target(clips=clips), num_chains)
+
+
+@functools.partial(jax.jit, static_argnames=("clips", "num_chains"))
+def _start(key, setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
+    return _begin(key, setting, clips=clips, num_chains=num_chains)
+
+
+@functools.partial(jax.jit, static_argnames=("clips", "num_draws"))
+def _go_on(key, state, setting: Setting, phase: Phase, *, clips: bool, num_draws: int):
     """One phase of running chains: the last state, θ, v, and how the steps went."""
     key_walk, key_theta = jax.random.split(key)
-    target = _target.of(family, prior, mechanism, y, size)
+    target = setting.target(clips=clips)
     state, v, info = _run(key_walk, state, target, phase, num_draws)
     return state, _thetas(key_theta, target, v), v, info
 
@@ -252,25 +305,27 @@ def draws(
         return naive.draws(key, release, prior, num_draws)
     y, mechanism, family = jnp.asarray(release.values), noise_of(release), release.family
     _check_enough(family, prior, release.count)
-    setting = (family, prior, mechanism, y, _target.size_of(family, prior, release.count))
-    each = -(-num_draws // _CHAINS)
+    clips = _clips_of(release, prior)
+    num_chains = _FEW_CHAINS if clips and y.size > _MOST_WORKED_OUT else _CHAINS
+    each = -(-num_draws // num_chains)
     block = min(each, _BLOCK)
     key_start, key_warm, *keys = jax.random.split(key, 3 + _LONGEST.bit_length())
     *warm, last = (jax.tree.map(lambda a, i=i: a[i], _phases(block, 1)) for i in range(4))
-    state = _start(key_start, *setting, num_chains=_CHAINS)
+    setting = Setting(family, prior, mechanism, y, _target.size_of(family, prior, release.count))
+    setting, state = _start(key_start, setting, clips=clips, num_chains=num_chains)
     for key_phase, phase in zip(jax.random.split(key_warm, len(warm)), warm, strict=True):
-        state, *_ = _go_on(key_phase, state, *setting, phase, num_draws=block)
+        state, *_ = _go_on(key_phase, state, setting, phase, clips=clips, num_draws=block)
     theta = jnp.zeros(())
     for doubling, key_kept in enumerate(keys):
         found = []
         for key_block in jax.random.split(key_kept, -(-each // block)):
             phase = last._replace(thin=last.thin * 2**doubling)
-            state, *kept = _go_on(key_block, state, *setting, phase, num_draws=block)
+            state, *kept = _go_on(key_block, state, setting, phase, clips=clips, num_draws=block)
             found.append(kept[:2])
         theta, v = (jnp.concatenate(parts)[:each] for parts in zip(*found, strict=True))
         if has_converged(np.asarray(v)):
             break
-    return jnp.swapaxes(theta, 0, 1).reshape(_CHAINS * each, *theta.shape[2:])[:num_draws]
+    return jnp.swapaxes(theta, 0, 1).reshape(num_chains * each, *theta.shape[2:])[:num_draws]
 
 
 def batch(
@@ -283,27 +338,29 @@ def batch(
     *,
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
-    """Draws for a batch of releases that differ in y alone."""
+    """Draws for a batch of releases that differ in y alone; of moved records all know or none, as the prior has it."""
     if isinstance(mechanism, Identity):
         return naive.batch(keys, family, prior, mechanism, y, n, num_draws=num_draws)
     _check_enough(family, prior, n)
-    return _batch(keys, family, prior, mechanism, y, _target.size_of(family, prior, n), num_draws=num_draws)
+    clips = limit.clips(family, prior, mechanism, None, float(likely(n)))
+    setting = Setting(family, prior, mechanism, y, _target.size_of(family, prior, n))
+    return _batch(keys, setting, clips=clips, num_draws=num_draws)
 
 
-@functools.partial(jax.jit, static_argnames=("num_draws",))
-def _batch(keys, family, prior, mechanism, y, size: _target.Size, *, num_draws: int):
+@functools.partial(jax.jit, static_argnames=("clips", "num_draws"))
+def _batch(keys, setting: Setting, *, clips: bool, num_draws: int):
     each = -(-num_draws // _BATCH_CHAINS)
 
     def one(key: Key[Array, ""], y: Float[Array, " k"]) -> Float[Array, "num_draws ..."]:
         key_start, key_theta, *keys = jax.random.split(key, 6)
-        target = _target.of(family, prior, mechanism, y, size)
+        own, state = _begin(key_start, setting._replace(y=y), clips=clips, num_chains=_BATCH_CHAINS)
+        target = own.target(clips=clips)
 
         def run(state: State, at: tuple[Phase, Key[Array, ""]]) -> tuple[State, Float[Array, "s c k"]]:
             return _run(at[1], state, target, at[0], each)[:2]
 
-        state = init(key_start, target, _BATCH_CHAINS)
         _, v = jax.lax.scan(run, state, (_phases(each, _BATCH_THIN), jnp.stack(keys)))
         theta = _thetas(key_theta, target, v[-1])
         return theta.reshape(each * _BATCH_CHAINS, *theta.shape[2:])[:num_draws]
 
-    return jax.vmap(one)(keys, y)
+    return jax.vmap(one)(keys, setting.y)

@@ -16,16 +16,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
+from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, MultivariateNormal
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
 from noiseaware.prior import AbstractPrior, Numeric
 
 # Of a normal's mean and variance the limit theorem was found good from n = 10 at ε ≤ 2 and from n ≈ 100 at ε = 10,
 # where the error below is 0.010 and 0.016; at n = 30 and ε = 10 it is 0.029.
 LARGEST = 0.02
+_NEGLIGIBLE = 0.002  # a tenth of it: below, moved records are not worth a thought
 _PARAMETERS, _RECORDS = 128, 1024
+_MANY, _FEW_PARAMETERS = 32, 16  # statistics, of which a look at one parameter takes long; and how many are looked at
 _JITTER = 1e-10
 
 
@@ -50,68 +52,137 @@ def doubt(
     prior: AbstractPrior,
     mechanism: AbstractMechanism,
     y: Float[Array, " k"] | None,
-    n: int,
+    n: Numeric,
 ) -> Doubt:
     """What HMC neglects of a release, or of those to be expected where y is None."""
     is_quadratic = family.as_quadratic(prior) is not None
     is_altered = getattr(family, "is_altered", False)
     if isinstance(mechanism, Identity) or (is_quadratic and not is_altered):
         return Doubt(0.0, 0.0)
-    normality, clamping = (float(error) for error in _errors(family, prior, mechanism, y, float(n)))
+    found = _errors(family, prior, mechanism, y, float(n))
+    normality, clamping = float(found.normality), float(found.clamping)
     if isinstance(family, AbstractGeneralizedLinear):
         return Doubt(normality, clamping)
     # of second moments the law is known, and only what was moved is neglected; elsewhere it is the other way round
-    return Doubt(0.0, clamping) if is_quadratic else Doubt(normality, 0.0)
+    if is_quadratic and not (has_choice(family) and bool(_is_clipped(found))):
+        return Doubt(0.0, clamping)
+    return Doubt(normality, 0.0)
 
 
-class _Seen(NamedTuple):
-    """At one parameter: the two errors, and log p(y | θ) as if the sums were normal."""
+def has_choice(family: AbstractFamily) -> bool:
+    """Whether HMC can go by either: the law of second moments that nothing moved, or normal sums of moved records."""
+    return isinstance(family, MultivariateNormal) and family.is_altered
+
+
+def clips(family, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"] | None, n: Numeric) -> bool:
+    """Whether HMC takes the sums as normal and moved records as they are: where those matter, and more than the limit
+    theorem does."""
+    return has_choice(family) and bool(_is_clipped(_errors(family, prior, mechanism, y, float(n))))
+
+
+def coarseness(
+    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], n: Numeric
+) -> float:
+    """How far a CDF of a released sum moves when moments that are sums over points are summed over other points."""
+    return float(_by_points(family, prior, mechanism, y, float(n)))
+
+
+class _Errors(NamedTuple):
+    """Of a CDF: by the limit theorem, and by neglecting moved records."""
 
     normality: Float[Array, ""]
     clamping: Float[Array, ""]
-    log_likelihood: Float[Array, ""]
+
+
+def _is_clipped(found: _Errors) -> Bool[Array, ""]:
+    return found.clamping > jnp.maximum(found.normality, _NEGLIGIBLE)
 
 
 @jax.jit
-def _errors(family, prior, mechanism, y, n: Numeric) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _errors(family, prior, mechanism, y, n: Numeric) -> _Errors:
     """The errors, averaged over parameters by how plausible they are."""
-    key_theta, key_near, key_records = jax.random.split(jax.random.key(0), 3)
-    theta, near = prior.sample(key_theta, (_PARAMETERS,)), prior
+    theta, log_weight = _parameters(family, prior, y, n)
+    keys = jax.random.split(jax.random.key(1), len(theta))
+    errors, log_likelihood = jax.lax.map(lambda at: _seen(at[0], family, mechanism, at[1], y, n), (keys, theta))
+    return _Errors(*(_average(error, log_weight + log_likelihood) for error in errors))
+
+
+def _parameters(family, prior, y, n: Numeric) -> tuple[Float[Array, "m ..."], Float[Array, " m"]]:
+    """Parameters of an even mixture of the prior and the naive posterior, and the log of the weight of each."""
+    key_theta, key_near = jax.random.split(jax.random.key(0))
+    count = _PARAMETERS if len(family.statistics) <= _MANY else _FEW_PARAMETERS
+    theta, near = prior.sample(key_theta, (count,)), prior
     if y is not None:
         near = family.update(prior, family.project(y, n), n)
-        theta = jnp.concatenate([theta, jax.vmap(near.sample)(jax.random.split(key_near, _PARAMETERS))])
-    seen = jax.lax.map(
-        lambda at: _seen(at[0], family, mechanism, at[1], y, n), (jax.random.split(key_records, len(theta)), theta)
-    )
-    log_prior, log_near = prior.log_density(theta), near.log_density(theta)  # θ is of an even mixture of the two
-    log_weight = seen.log_likelihood + log_prior - jnp.logaddexp(log_prior, log_near)
+        theta = jnp.concatenate([theta, jax.vmap(near.sample)(jax.random.split(key_near, count))])
+    log_prior, log_near = prior.log_density(theta), near.log_density(theta)
+    return theta, log_prior - jnp.logaddexp(log_prior, log_near)
+
+
+def _average(error: Float[Array, " m"], log_weight: Float[Array, " m"]) -> Float[Array, ""]:
+    """What is not a number counts as 1, the worst."""
     weight = jax.nn.softmax(jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight))
-    normality, clamping = (
-        (weight * jnp.clip(jnp.nan_to_num(error, nan=1.0), 0, 1)).sum() for error in (seen.normality, seen.clamping)
-    )
-    return normality, clamping
+    return (weight * jnp.clip(jnp.nan_to_num(error, nan=1.0), 0, 1)).sum()
 
 
-def _seen(key: Key[Array, ""], family, mechanism, theta: Float[Array, "..."], y, n: Numeric) -> _Seen:
+def _seen(
+    key: Key[Array, ""], family, mechanism, theta: Float[Array, "..."], y, n: Numeric
+) -> tuple[_Errors, Float[Array, ""]]:
+    """At one parameter: the errors, and log p(y | θ) as if the sums were normal."""
     x = family.sample(key, theta, _RECORDS)
     t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.modelled, family.alter))
     mean = r.mean(1)
     away = r - mean[:, None]
-    is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
-    noise = jnp.broadcast_to(mechanism.spread**2 * (2.0 if is_laplace else 1.0), mean.shape)
-    spread = n * away @ away.T / _RECORDS + jnp.diag(noise)
-    root = jnp.linalg.cholesky(spread + _JITTER * jnp.diag(jnp.diag(spread)))
-    w = solve_triangular(root, away, lower=True)
-    third = n * jnp.einsum("ir,jr,kr->ijk", w, w, w) / _RECORDS
+    root = _root(mechanism, n * away @ away.T / _RECORDS)
+    w = solve_triangular(root, jnp.eye(len(root)), lower=True) @ away  # many times quicker than to solve for each
     fourth = n * ((w**4).mean(1) - 3 * (w**2).mean(1) ** 2)
-    skewness = jnp.sqrt((third**2).sum()) / (6 * np.sqrt(2 * np.pi))
     kurtosis = jnp.abs(fourth).max() * 0.55 / 24
     shift = solve_triangular(root, n * (t.mean(1) - mean), lower=True)
+    return _Errors(_skewness(w, n) + kurtosis, _length(shift)), _log_likelihood(root, n * mean, y)
+
+
+def _root(mechanism, covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
+    """The Cholesky factor of V, from the covariance of the sums."""
+    is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
+    noise = jnp.broadcast_to(mechanism.spread**2 * (2.0 if is_laplace else 1.0), (len(covariance),))
+    return jnp.linalg.cholesky(covariance + jnp.diag(noise + _JITTER * (jnp.diag(covariance) + noise)))
+
+
+def _log_likelihood(root: Float[Array, "k k"], mean: Float[Array, " k"], y) -> Float[Array, ""]:
     if y is None:
-        return _Seen(skewness + kurtosis, _length(shift), jnp.zeros_like(skewness))
-    off = solve_triangular(root, y - n * mean, lower=True)
-    return _Seen(skewness + kurtosis, _length(shift), -0.5 * (off**2).sum() - jnp.log(jnp.diag(root)).sum())
+        return jnp.zeros((), mean.dtype)
+    off = solve_triangular(root, y - mean, lower=True)
+    return -0.5 * (off**2).sum() - jnp.log(jnp.diag(root)).sum()
+
+
+def _skewness(w: Float[Array, "k r"], n: Numeric) -> Float[Array, ""]:
+    """‖n E w³‖ / 6√(2π), the square from pairs of different records, so that it is not too large by chance."""
+    k, r = w.shape
+    if k**2 < r:
+        squares = (jnp.einsum("ir,jr,kr->ijk", w, w, w) ** 2).sum()
+    else:  # the same from the products of every two records
+        squares = ((w.T @ w) ** 3).sum()
+    squares = jnp.maximum(squares - ((w**2).sum(0) ** 3).sum(), 0.0) / (r * (r - 1))
+    return n * jnp.sqrt(squares) / (6 * np.sqrt(2 * np.pi))
 
 
 def _length(shift: Float[Array, " k"]) -> Float[Array, ""]:
     return jnp.sqrt((shift**2).sum()) / np.sqrt(2 * np.pi)
+
+
+@jax.jit
+def _by_points(family, prior, mechanism, y, n: Numeric) -> Float[Array, ""]:
+    """A shift of δ sd moves a CDF by up to δ/√(2π), and a variance that is larger by a share δ by up to 0.121 δ."""
+    theta, log_weight = _parameters(family, prior, y, n)
+
+    def one(theta):
+        mean, covariance = family.released_moments(theta)
+        other_mean, other_covariance = family.released_again(theta)
+        root = _root(mechanism, n * covariance)
+        shift = solve_triangular(root, n * (other_mean - mean), lower=True)
+        half = solve_triangular(root, n * (other_covariance - covariance), lower=True)
+        spread = jnp.abs(jnp.linalg.eigvalsh(solve_triangular(root, half.T, lower=True))).max()
+        return _length(shift) + 0.121 * spread, _log_likelihood(root, n * mean, y)
+
+    error, log_likelihood = jax.lax.map(one, theta)
+    return _average(error, log_weight + log_likelihood)
