@@ -27,6 +27,7 @@ def settings() -> dict:
     return script.SETTINGS
 
 
+@pytest.mark.slow
 def test_the_exact_posterior_of_rare_events_is_calibrated_and_the_naive_is_not(seed):
     setting = {"n": 1000, "epsilon": 0.1, "num_trials": 250, "seed": seed}
     right = na.calibrate(na.family.Bernoulli(), na.prior.Beta(0.5, 100), **setting)

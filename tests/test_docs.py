@@ -16,7 +16,7 @@ import noiseaware as na
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SLOW = ("add_a_family", "calibration", "choose", "plan", "pooling", "tour")
-SLOW += ("tutorial_cirrhosis", "tutorial_rare_disease")
+SLOW += ("data_protection", "tutorial_cirrhosis", "tutorial_rare_disease")
 FENCE = re.compile(r"(?m)^```(\{?[\w-]*\}?[^\n]*)\n(.*?)^```$", re.DOTALL)
 COMMAND = Path(sys.executable).with_name("noiseaware")
 

@@ -26,6 +26,7 @@ def _check(name, n, epsilon, num_trials, seed):
         assert abs(width / found - 1) < 0.1 + 2 * error / found, (number, width, found, error)
 
 
+@pytest.mark.slow
 def test_the_width_is_that_of_simulated_tables(seed):
     _check("bernoulli", 200, 0.2, 200, seed)
 
@@ -113,6 +114,7 @@ def test_the_best_share_for_a_private_number_is_between_all_and_nothing():
         plan(*SETTINGS["bernoulli"], n=1000, epsilon=0.05).best_n_share()
 
 
+@pytest.mark.slow
 def test_the_best_bounds_cut_more_where_noise_is_stronger():
     def best(epsilon):
         return plan(family.Exponential(bounds=(0, 10)), prior.Gamma(8, 10), n=300, epsilon=epsilon).best_bounds()[0]

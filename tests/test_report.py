@@ -199,6 +199,7 @@ def test_page_of_a_regression_has_the_line_too(names, tmp_path):
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
 
 
+@pytest.mark.slow
 def test_labels_of_neighbouring_panels_do_not_meet():
     for figure in (_regression(NAMES).plot(), _regression(NAMES).plot_band()):
         renderer = figure.canvas.get_renderer()

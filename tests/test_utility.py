@@ -71,6 +71,7 @@ def test_the_non_private_posterior_is_no_distance_from_itself(seed):
     assert ((summary.width_ratio - 1).abs() < 0.05).all()
 
 
+@pytest.mark.slow
 def test_less_privacy_is_more_use(seed):
     setting = {"n": 200, "method": "naive", "num_trials": 40, "num_draws": 100, "seed": seed}
     near, far = (utility(na.family.Bernoulli(), na.prior.Beta(10, 10), epsilon=e, **setting) for e in (10, 0.02))

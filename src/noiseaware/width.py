@@ -195,13 +195,13 @@ def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | Non
     n records tell n² Jᵀ (n V + D)⁻¹ J with noise and n' Jᵀ V⁻¹ J without; of a level, J and V are numbers.
     """
     family, n = release.family, float(release.likely_n)
+    if release.within is not None or isinstance(family, LinearRegression | AbstractGeneralizedLinear):
+        return None  # of a regression the covariates are unknown too
     noise = Noise.of(exact.noise_of(release), release.count)
     if isinstance(family, Categorical):
         own = n * theta * (1 - theta)
         total = own + noise.variance[0] * (1 - 1 / len(theta)) + theta**2 * noise.variance_of_n
         return {f"theta[{level}]": float(w) for level, w in zip(family.levels, n * own / total, strict=True)}
-    if release.within is not None or isinstance(family, LinearRegression | AbstractGeneralizedLinear):
-        return None  # of a regression the covariates are unknown too
     at = jnp.asarray(theta)
     mean, covariance = (np.asarray(part) for part in jax.jit(functools.partial(_moment.released, family))(at))
     slope = np.asarray(jax.jit(jax.jacfwd(lambda t: _moment.released(family, t).mean))(at)).reshape(len(mean), -1)

@@ -121,6 +121,7 @@ def test_a_long_scan_is_shown_and_can_be_interrupted(long_table, clinic):
     assert na.Ledger("clinic.ledger").entries() == []
 
 
+@pytest.mark.slow
 def test_quiet_shows_no_progress(long_table):
     command = [sys.executable, "-m", "noiseaware", "release", "long.parquet", *LONG, "-o", "t.json", "--quiet"]
     assert watched(command)[::2] == (0, "")
@@ -148,6 +149,7 @@ def test_an_interrupt_without_a_terminal_ends_in_a_sentence(long_table, clinic):
     assert not list(clinic.glob("t.json*"))
 
 
+@pytest.mark.slow
 def test_a_query_of_postgresql_is_interrupted(visits, clinic):
     import psycopg
 

@@ -147,6 +147,7 @@ def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
     assert "not finite" in refused(*INFER, status=4)
 
 
+@pytest.mark.slow
 def test_a_family_of_ones_own_by_its_file(tmp_path, run, refused):
     """The release names it; the person who reads the release says which class that is."""
     file = pathlib.Path(__file__).parents[2] / "docs" / "examples" / "rayleigh.py"

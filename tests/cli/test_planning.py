@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from noiseaware.cli import app
 
 
@@ -24,6 +26,7 @@ def test_for_machines(run):
     assert told["n_shares"][0]["width"] <= told["n_shares"][-1]["width"]
 
 
+@pytest.mark.slow
 def test_bounds_are_compared(run):
     options = ["--family", "exponential", "--prior", "gamma(8, 10)", "--bounds", "0", "10"]
     done = run("plan", *options, "-n", "300", "--epsilon", "0.1", "--best-bounds")

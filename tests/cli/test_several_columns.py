@@ -215,6 +215,7 @@ def line(clinic):
     return clinic
 
 
+@pytest.mark.slow
 def test_infer_a_regression_from_end_to_end(line, run):
     words = ("-o", "line.nc", "--report", "line.html", "--at", "hours=3", "--at", "hours=9")
     done = run(*INFER, *words, "--draws", "1000")

@@ -229,6 +229,7 @@ def test_the_grid_leaves_room_and_is_fine_enough(bounds, epsilon):
     assert coarser >= 2**62 or grid.exponent == 1000, "the next finer grid must have been too fine"
 
 
+@pytest.mark.slow
 def test_a_missing_package_is_one_sentence():
     for package in ("duckdb", "narwhals", "opendp"):
         code = f"import sys; sys.modules[{package!r}] = None; import noiseaware; noiseaware.release"

@@ -31,7 +31,7 @@ def law(model, s: float) -> np.ndarray:
     return np.concatenate([slopes, [0.4 - slopes @ mean], mean, covariance.ravel()])
 
 
-QUICK = [("logistic", "middling"), ("poisson", "large")]
+QUICK = [("logistic", "middling")]
 CASES = [c if c in QUICK else pytest.param(*c, marks=pytest.mark.slow) for c in itertools.product(MODELS, SIZES)]
 
 

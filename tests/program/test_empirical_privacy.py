@@ -135,6 +135,7 @@ def test_no_more_is_lost_than_certified(name, pair, num_runs):
     assert audited(certified, pair, max(num_runs // SLOW.get(name, 1), 60)) <= certified.epsilon
 
 
+@pytest.mark.slow
 def test_rounding_of_scores_loses_nothing():
     """A score that moves by one step of 2^−30, from a half of one to another."""
 
@@ -146,6 +147,7 @@ def test_rounding_of_scores_loses_nothing():
     assert audited(certified, ONE, 1600) <= certified.epsilon
 
 
+@pytest.mark.slow
 def test_understated_noise_is_found():
     """Noise of ε = 1 that is said to be of 1/4: 1000 runs on each side show it, but for once in 10⁸ times."""
     assert 1 / 4 < audited(certificate("coin_public_size"), ONE, 2000) <= 1

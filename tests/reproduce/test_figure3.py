@@ -44,6 +44,7 @@ def test_methods_see_tables_of_the_same_records():
     np.testing.assert_allclose(own.s, fourth.s[:, :5], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bounds", "share", "tolerance"), [("wide", 0.00122, 0.0006), ("narrow", 0.1, 0.006)])
 def test_bounds_clamp_the_stated_share_of_records(bounds, share, tolerance):
     """20 000 records of as many parameters: the tolerance is near three standard errors."""

@@ -68,6 +68,7 @@ def test_the_posterior_is_that_of_clamped_tables_from_the_prior(n, scale, seed):
     agree(draws, *weighted("laplace", scale, release.values, [tables(40_000) for _ in range(4)]), slack=0.01)
 
 
+@pytest.mark.slow
 def test_the_way_follows_what_matters_more(seed):
     """Bounds at six sd move nobody, and hmc keeps the law of second moments; at 1.6 they do, and it takes moved records
     as they are."""

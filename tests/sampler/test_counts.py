@@ -110,6 +110,7 @@ def test_likelihood_matches_enumeration(x64):
     np.testing.assert_allclose(found, [np.log(stats.multinomial.pmf(k, n, t) @ noise) for t in theta], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_draws_are_independent(x64, key):
     draws = np.asarray(
         _counts.draws(

@@ -263,6 +263,7 @@ EDGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDGES)
 def test_edges_give_finite_draws(name, seed):
     n, away, scale = EDGES[name]

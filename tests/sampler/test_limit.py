@@ -59,6 +59,7 @@ def test_nothing_is_in_doubt_where_hmc_neglects_nothing(x64):
         assert limit.doubt(family, PRIOR, mechanism, jnp.zeros(2), 3) == (0.0, 0.0)
 
 
+@pytest.mark.slow
 def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     """The draws are stood in for: what counts is who is asked for them, and what is said."""
     from noiseaware import posterior

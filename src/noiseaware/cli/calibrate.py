@@ -70,14 +70,12 @@ def calibrate(
     the method's draws must then be uniform. Exits 1 when it is not. No private data is read.
     """
     _check_outputs(output, plot, json=json, force=force)
-    believed = parse(prior)
     options = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
     options |= {"levels": levels(level_names), "columns": columns(column_names), "x": columns(x), "y": y}
-    wanted = {"variance": variance, "shape": shape, **options}
-    chosen = model(family, believed, {name: value for name, value in wanted.items() if value is not None})
-    seed = secrets.randbits(32) if seed is None else seed
+    believed = parse(prior)
+    chosen = model(family, believed, {"variance": variance, "shape": shape, **options})
     setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "method": method}
-    setting |= {"num_trials": trials, "seed": seed}
+    setting |= {"num_trials": trials, "seed": secrets.randbits(32) if seed is None else seed}
     from noiseaware import trial
     from noiseaware.calibration import calibrate as calibration
 

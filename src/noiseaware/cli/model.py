@@ -8,11 +8,12 @@ if TYPE_CHECKING:
 
 
 def model(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "AbstractFamily":
-    """A family by its name, or a person's own by where it is."""
+    """A family by its name, or a person's own by where it is; options that are None were not given."""
     from noiseaware.cli import own
     from noiseaware.cli.plan import family
     from noiseaware.prior import Dirichlet
 
+    given = {option: value for option, value in given.items() if value is not None}
     if ":" in name:
         return own.family(name, given)
     if name == "binomial":

@@ -59,7 +59,7 @@ def plan(
     believed = parse(prior)
     wanted = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
     wanted |= {"levels": levels(level_names), "x": columns(x), "y": y, "variance": variance, "shape": shape}
-    chosen = model(family, believed, {name: value for name, value in wanted.items() if value is not None})
+    chosen = model(family, believed, wanted)
     from noiseaware import trial
     from noiseaware.planning import plan as planned
 
