@@ -31,7 +31,7 @@ from noiseaware.family import (
 from noiseaware.marginal import PROBABILITY, entries, quantile, split
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import _moment, exact
+from noiseaware.sampler import _contour, _moment, exact
 
 _TAIL = 1e-7  # of the prior, left out
 _NODES = 240  # of the line
@@ -55,9 +55,8 @@ class Noise(NamedTuple):
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism, n: int | NoisyCount) -> "Noise":
-        is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
         of_n = _variance(n.mechanism) if isinstance(n, NoisyCount) else np.zeros(1)
-        return cls(_variance(mechanism), is_laplace, float(of_n[0]))
+        return cls(_variance(mechanism), _contour.is_laplace(mechanism), float(of_n[0]))
 
     def less(self, factor: float) -> "Noise":
         return self._replace(variance=self.variance * factor)

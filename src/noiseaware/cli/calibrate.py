@@ -10,7 +10,18 @@ from noiseaware.cli import picture
 from noiseaware.cli.bounds import agreed, columns
 from noiseaware.cli.failure import NEGATIVE, say
 from noiseaware.cli.infer import METHODS
-from noiseaware.cli.model import model
+from noiseaware.cli.model import (
+    Bounds,
+    ColumnBounds,
+    LevelNames,
+    Outside,
+    RecordTrials,
+    Shape,
+    Variance,
+    X,
+    Y,
+    model,
+)
 from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet
@@ -37,20 +48,18 @@ def calibrate(
     method: Annotated[str, typer.Option(help=f"{METHODS} To compare: nonprivate, cheating, ops.")] = "auto",
     trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
     theta: Annotated[str | None, typer.Option(help="Hold the parameter here, and see coverage only: 0.02")] = None,
-    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, of all columns.")] = None,
-    column_bounds: Annotated[
-        list[str] | None, typer.Option(help='Public bounds of several columns: "age=0:100, bmi=10:60".')
-    ] = None,
-    x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression; else x1, x2 …")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")] = None,
+    bounds: Bounds = None,
+    column_bounds: ColumnBounds = None,
+    x: X = None,
+    y: Y = None,
     column_names: Annotated[
         list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal; else x1, x2 …")
     ] = None,
-    outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
-    record_trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")] = None,
-    level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
-    variance: Annotated[float | None, typer.Option(help="Known variance of the normal.")] = None,
-    shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
+    outside: Outside = None,
+    record_trials: RecordTrials = None,
+    level_names: LevelNames = None,
+    variance: Variance = None,
+    shape: Shape = None,
     seed: Annotated[int | None, typer.Option(help="Makes it repeatable; a fresh one is taken and told.")] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     output: Annotated[

@@ -1,10 +1,25 @@
 """A family from options alone, where there is no table: columns that were not named get names."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
     from noiseaware.prior import AbstractPrior
+
+# Options that make a family, of every command that has no table.
+Bounds = Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, of all columns.")]
+ColumnBounds = Annotated[
+    list[str] | None, typer.Option(help='Public bounds of several columns: "age=0:100, bmi=10:60".')
+]
+X = Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression; else x1, x2 …")]
+Y = Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")]
+Outside = Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")]
+RecordTrials = Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")]
+LevelNames = Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")]
+Variance = Annotated[float | None, typer.Option(help="Known variance of the normal.")]
+Shape = Annotated[float | None, typer.Option(help="Known shape of the gamma.")]
 
 
 def model(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "AbstractFamily":

@@ -6,7 +6,18 @@ import typer
 
 from noiseaware.cli import picture
 from noiseaware.cli.bounds import agreed, columns
-from noiseaware.cli.model import model
+from noiseaware.cli.model import (
+    Bounds,
+    ColumnBounds,
+    LevelNames,
+    Outside,
+    RecordTrials,
+    Shape,
+    Variance,
+    X,
+    Y,
+    model,
+)
 from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet, working
@@ -27,17 +38,15 @@ def plan(
     neighbours: Annotated[str, typer.Option(help="replace, or add_remove: n is then private too.")] = "replace",
     best_bounds: Annotated[bool, typer.Option("--best-bounds", help="Compare bounds too.")] = False,
     check: Annotated[int, typer.Option(help="Simulate so many tables, and say what came out.")] = 0,
-    bounds: Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, of all columns.")] = None,
-    column_bounds: Annotated[
-        list[str] | None, typer.Option(help='Public bounds of several columns: "age=0:100, bmi=10:60".')
-    ] = None,
-    x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression; else x1, x2 …")] = None,
-    y: Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")] = None,
-    outside: Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")] = None,
-    record_trials: Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")] = None,
-    level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
-    variance: Annotated[float | None, typer.Option(help="Known variance of the normal.")] = None,
-    shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
+    bounds: Bounds = None,
+    column_bounds: ColumnBounds = None,
+    x: X = None,
+    y: Y = None,
+    outside: Outside = None,
+    record_trials: RecordTrials = None,
+    level_names: LevelNames = None,
+    variance: Variance = None,
+    shape: Shape = None,
     seed: Annotated[int, typer.Option(help="Of --check.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     plot: Annotated[str | None, typer.Option(help="Picture to write: plan.png, .svg or .pdf")] = None,
