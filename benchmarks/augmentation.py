@@ -12,6 +12,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import table
 from arviz_stats.base import array_stats
 
 import noiseaware as na
@@ -59,6 +60,8 @@ def main() -> None:
                 numbers = (epsilon, own, plain, own / plain, each / plain_each, first)
                 row = "{:<22}{:>6g}{:>10.0f}{:>10.1f}{:>8.1f}{:>11.1f}{:>10.1f}"
                 print(row.format(name, *numbers), flush=True)
+                work, peer = f"{name}, n = {N}, ε = {epsilon}: interweaving", f"without, {plain:,.1f} ESS/s"
+                table.add(work, own / plain, "{} ×", at_least=20, ours=f"{own:,.0f} ESS/s", against=peer)
 
 
 if __name__ == "__main__":

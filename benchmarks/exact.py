@@ -13,6 +13,7 @@ import time
 import jax
 import jax.numpy as jnp
 import numpy as np
+import table
 from arviz_stats.base import array_stats
 
 from noiseaware.family import Bernoulli
@@ -93,18 +94,32 @@ def main() -> None:
             chain = gibbs(y, epsilon, 20_000, rng)
             gibbs_rate = effective(chain[2000:]) / (time.perf_counter() - start)
             print(f"  (a) NumPy loop of Algorithm 1: {gibbs_rate:9.0f} ESS/s, ours {rate / gibbs_rate:9.0f} ×")
+            count, own = f"count, n = {N}, ε = {epsilon}", f"{rate:,.0f} ESS/s"
+            table.add(
+                f"{count}: draws against the 2018 paper's Algorithm 1", rate / gibbs_rate, "{} ×",
+                at_least={0.01: 10_000, 0.1: 1000}[epsilon], ours=own, against=f"NumPy loop, {gibbs_rate:,.0f} ESS/s",
+            )  # fmt: skip
             chain, taken = nuts(y, epsilon)
-            print(
-                f"  (b) NumPyro NUTS:              {effective(chain) / taken:9.0f} ESS/s, "
-                f"ours {rate / (effective(chain) / taken):9.0f} ×"
-            )
+            nuts_rate = effective(chain) / taken
+            print(f"  (b) NumPyro NUTS:              {nuts_rate:9.0f} ESS/s, ours {rate / nuts_rate:9.0f} ×")
+            table.add(
+                f"{count}: draws against NUTS", rate / nuts_rate, "{} ×",
+                at_least=500, ours=own, against=f"NumPyro, {nuts_rate:,.0f} ESS/s",
+            )  # fmt: skip
             floor = best(lambda y=y: rng.beta(A + y, B + N - y, DRAWS))
             print(f"  (c) NumPy conjugate draws:     {1e3 * floor:9.1f} ms,    ours {seconds / floor:9.2f} × the time")
+            table.add(
+                f"{count}: time of {DRAWS:,} draws against conjugate ones, the floor", seconds / floor, "{} ×",
+                at_most=5, ours=f"{1e3 * seconds:.1f} ms", against=f"NumPy, {1e3 * floor:.1f} ms",
+            )  # fmt: skip
             draw = jax.jit(lambda key, y: jax.random.beta(key, A + y, B + N - y, (DRAWS,)))
             floor = best(lambda y=y, draw=draw: draw(jax.random.key(0), y).block_until_ready())
             print(f"      JAX conjugate draws:       {1e3 * floor:9.1f} ms,    ours {seconds / floor:9.2f} × the time")
         small, large = (ours(0.43 * n, n, 0.01)[0] for n in (10**4, 10**8))
         print(f"n = 10⁸ against n = 10⁴: {large / small:.2f} × the time")
+        table.add(
+            "count: time at n = 10⁸ against n = 10⁴", large / small, "{} ×", at_most=2, ours=f"{1e3 * large:.1f} ms"
+        )
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import table
 from arviz_stats.base import array_stats
 
 import noiseaware as na
@@ -119,22 +120,29 @@ def main() -> None:
         ("(c) MCMC-Ind", 500, measure("mcmc_ind", release, prior, 2000, 4)),
     ):
         print(f"{label:35s} {rate:12,.1f} ESS/s   {took:7.2f} s   ours {ours / rate:10,.0f} ×   (bar {bar} ×)")
+        table.add(
+            f"regression, one covariate, n = {N}, ε = {EPSILON:g}: draws against {label[4:]}", ours / rate, "{} ×",
+            at_least=bar, ours=f"{ours:,.0f} ESS/s", against=f"{rate:,.0f} ESS/s",
+        )  # fmt: skip
     times = {}
     for n in (10**2, 10**4, 10**6):
         release, prior = setting(1, n)
         rate, times[n] = measure("hmc", release, prior, 64_000, 64)
         print(f"n = {n:<9,} {times[n]:7.2f} s   {rate:12,.0f} ESS/s")
-    print(f"slowest against n = 100: {max(times.values()) / times[10**2]:.2f} ×   (bar 1.5 ×)")
+    growth = max(times.values()) / times[10**2]
+    print(f"slowest against n = 100: {growth:.2f} ×   (bar 1.5 ×)")
+    table.add("regression: slowest of n = 10⁴ and 10⁶ against n = 100", growth, "{} ×", at_most=1.5)
     release, prior = setting(10, 1000)
     for attempt in range(2):
         started = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # chains that have not converged
             posterior = na.infer(release, prior, seed=attempt)
-        kind = "compiled" if attempt else "with compilation"
-        print(f"ten covariates, {kind}: {time.perf_counter() - started:.1f} s   (bar 60 s)")
-    table = posterior.summary()
-    print(f"  worst R-hat {table['r_hat'].max():.4f}, least ESS {table['ess_bulk'].min():,.0f}")
+        kind, spent = "compiled" if attempt else "with compilation", time.perf_counter() - started
+        print(f"ten covariates, {kind}: {spent:.1f} s   (bar 60 s)")
+        table.add(f"regression, ten covariates, n = 1000, 4000 draws, {kind}", spent, "{} s", at_most=60)
+    summary = posterior.summary()
+    print(f"  worst R-hat {summary['r_hat'].max():.4f}, least ESS {summary['ess_bulk'].min():,.0f}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import table
+
 import noiseaware as na
 
 ROUNDS = 5
@@ -51,8 +53,11 @@ def main() -> None:
     print(f"{'command':24}{'seconds':>9}{'× import jax':>14}{'bar':>6}")
     for name, taken in times.items():
         middle = statistics.median(taken)
-        bar = {"import jax": "", "--help": "1"}.get(name, "4")
-        print(f"{name:24}{middle:9.2f}{middle / floor:14.2f}{bar:>6}")
+        bar = {"import jax": None, "--help": 1}.get(name, 4)
+        print(f"{name:24}{middle:9.2f}{middle / floor:14.2f}{bar or '':>6}")
+        if bar:
+            peer = f"import jax, {floor:.2f} s"
+            table.add(f"a cold {name}", middle / floor, "{} ×", at_most=bar, ours=f"{middle:.2f} s", against=peer)
 
 
 if __name__ == "__main__":
