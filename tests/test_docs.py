@@ -62,7 +62,7 @@ def test_page_runs(page: Path, folder: Path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_has_a_known_language(page: Path):
-    known = {"python", "console", "text", "{code-cell} python", "{eval-rst}", "{toctree}"}
+    known = {"python", "console", "text", "{code-cell} python", "{eval-rst}", "{toctree}", "{csv-table}"}
     assert {info for info, _ in _blocks(page) if not info.startswith(("{figure}", "{literalinclude}"))} <= known
 
 

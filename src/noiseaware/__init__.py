@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from noiseaware.posterior import Posterior as Posterior
     from noiseaware.posterior import infer as infer
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 # Where each public name lives; imported on first use, so that `noiseaware --help` does not wait for JAX
 # and an analyst's install does not need the custodian's packages.

@@ -22,6 +22,7 @@ from noiseaware.sampler import _altered_sum, _latent_sum, _line, _noisy_count
 from noiseaware.sampler._noisy_count import Sizes
 
 _NODES, _NARROW, _SPREAD = 128, 5, 2
+_HARDLY = 0.5  # of the window: narrowing that leaves more of it is no longer worth a stage
 _NODES_NOISY = 48  # where n is noisy, every node costs many numbers of records, and the likelihood is smoother
 _FINER = 16  # interpolated points from one node to the next
 _NOTHING = -700.0  # log density from here down is as good as none, and cubics through it stay finite
@@ -76,16 +77,19 @@ def _theta_nodes(
         return prior.log_density_real(v) + likelihood(prior.from_real(v))
 
     def piece(edges: Float[Array, "2"]) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-        def place(stage, state):
-            """First narrow the window, then spread the nodes in it by mass and curvature."""
-            v, log_density = state
-            narrower = jnp.linspace(*_line.held_window(v, log_density), count)
-            v = jnp.where(stage < _NARROW, narrower, _line.redistribute(v, log_density))
-            return v, log_posterior(rough, v)
+        def place(state):
+            """First narrow the window until it hardly shrinks, then spread the nodes in it by mass and curvature."""
+            stage, v, log_density = state
+            low, high = _line.held_window(v, log_density)
+            is_narrow = (stage > 0) & (high - low > _HARDLY * (v[-1] - v[0]))
+            stage = jnp.where(is_narrow, jnp.maximum(stage, _NARROW), stage)
+            v = jnp.where(stage < _NARROW, jnp.linspace(low, high, count), _line.redistribute(v, log_density))
+            return stage + 1, v, log_posterior(rough, v)
 
         even = jnp.linspace(edges[0], edges[1], count)
         # flat at first, which holds the whole window: the loop's body is then the only place to compile
-        v, log_density = jax.lax.fori_loop(0, _NARROW + _SPREAD, place, (even, jnp.zeros_like(even)))
+        start = (jnp.zeros((), int), even, jnp.zeros_like(even))
+        _, v, log_density = jax.lax.while_loop(lambda state: state[0] < _NARROW + _SPREAD, place, start)
         return v, log_density if exact is rough else log_posterior(exact, v)
 
     sizes = [table.n.likely if isinstance(table.n, Sizes) else table.n for table in tables]
