@@ -1,6 +1,7 @@
 """What every test gets: checked shapes, strict promotion, derandomised Hypothesis, a seed of its own."""
 
 import os
+import random
 import zlib
 
 import hypothesis
@@ -26,6 +27,12 @@ hypothesis.settings.register_profile("noiseaware", derandomize=True, deadline=No
 hypothesis.settings.load_profile("noiseaware")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In another order where `make steady` asks for one; the same on every worker."""
+    if order := os.environ.get("TEST_ORDER"):
+        random.Random(order).shuffle(items)
 
 
 @pytest.fixture

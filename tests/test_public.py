@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import noiseaware as na
 
 NAMES = [name for name in na.__all__ if name != "__version__"]
 FOLDERS = ["family", "mechanism", "prior", "program"]
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 API_PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 
 
@@ -67,3 +69,21 @@ def test_the_analyst_loads_nothing_of_the_custodian():
     names = "load infer infer_each Posterior calibrate family prior interop"
     analyst = f"import noiseaware as na; {', '.join(f'na.{name}' for name in names.split())}"
     assert _loaded_by(analyst) & {"opendp", "duckdb", "narwhals"} == set()
+
+
+def test_every_extra_that_is_named_brings_the_package():
+    from noiseaware.extra import _EXTRAS, explained
+
+    extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for extra, packages in _EXTRAS.items():
+        for package in packages:
+            assert any(needed.startswith(package) for needed in extras[extra])
+            assert f"noiseaware[{extra}]" in explained(ModuleNotFoundError(name=f"{package}.inner"))
+    assert explained(ModuleNotFoundError("No module named 'other'", name="other")) == "No module named 'other'"
+
+
+def test_a_missing_package_is_explained(monkeypatch):
+    monkeypatch.setitem(sys.modules, "noiseaware.custodian.audit", None)
+    monkeypatch.delitem(vars(na), "audit", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"noiseaware\.custodian\.audit"):
+        na.audit

@@ -51,7 +51,12 @@ __all__ = [*sorted(_HOMES), "__version__"]
 def __getattr__(name: str):
     if name not in _HOMES:
         raise AttributeError(f"module 'noiseaware' has no attribute {name!r}")
-    home = importlib.import_module(_HOMES[name])
+    try:
+        home = importlib.import_module(_HOMES[name])
+    except ModuleNotFoundError as error:
+        from noiseaware.extra import explained
+
+        raise ModuleNotFoundError(explained(error), name=error.name) from None
     value = home if home.__name__ == f"noiseaware.{name}" else getattr(home, name)
     globals()[name] = value
     return value

@@ -29,9 +29,9 @@ from noiseaware.family import (
     LinearRegression,
 )
 from noiseaware.marginal import PROBABILITY, entries, quantile, split
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import _contour, _moment, exact
+from noiseaware.sampler import _moment, exact
 
 _TAIL = 1e-7  # of the prior, left out
 _NODES = 240  # of the line
@@ -56,19 +56,15 @@ class Noise(NamedTuple):
     @classmethod
     def of(cls, mechanism: AbstractMechanism, n: int | NoisyCount) -> "Noise":
         of_n = _variance(n.mechanism) if isinstance(n, NoisyCount) else np.zeros(1)
-        return cls(_variance(mechanism), _contour.is_laplace(mechanism), float(of_n[0]))
+        return cls(_variance(mechanism), mechanism.is_laplace, float(of_n[0]))
 
     def less(self, factor: float) -> "Noise":
         return self._replace(variance=self.variance * factor)
 
 
 def _variance(mechanism: AbstractMechanism) -> np.ndarray:
-    if isinstance(mechanism, Identity):
-        return np.zeros(1)
-    spread = np.atleast_1d(np.asarray(mechanism.spread, dtype=float))
-    if isinstance(mechanism, DiscreteLaplace):
-        return 0.5 / np.sinh(np.minimum(0.5 / spread, 300.0)) ** 2
-    return 2 * spread**2 if isinstance(mechanism, Laplace) else spread**2
+    with jax.enable_x64(True):
+        return np.atleast_1d(np.asarray(mechanism.variance, dtype=float))
 
 
 class Line(NamedTuple):

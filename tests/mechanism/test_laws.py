@@ -45,6 +45,14 @@ def test_discrete_mass_and_characteristic_function(law, scale, x64):
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("law", [*CONTINUOUS, *DISCRETE])
+def test_variance(law, scale, x64):
+    k, mass = exact_masses(law, scale) if law in DISCRETE else (None, None)
+    wanted = CONTINUOUS[law](scale=scale).var() if law in CONTINUOUS else mass @ k**2
+    np.testing.assert_allclose(law(scale).variance, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("law", [*CONTINUOUS, *DISCRETE])
 def test_simulated_noise_has_the_law(law, scale, x64, key):
     draws = np.asarray(law(scale).sample(key, (50_000,)))
     if law in CONTINUOUS:

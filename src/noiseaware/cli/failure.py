@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from noiseaware.cli.bounds import doubled
+from noiseaware.extra import explained
 
 NEGATIVE, BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -83,6 +84,8 @@ def _usage(error: typer.TyperException) -> str:
 
 
 def _sentence(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return explained(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename or 'file'}: {error.strerror.lower()}."
     return " ".join(str(error).split()) or f"{type(error).__name__}."

@@ -13,8 +13,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key, Num
-from scipy.special import gammaln
 
 from noiseaware.family._family import Bounds, checked_whole_bounds
 from noiseaware.family._generalized import AbstractGeneralizedLinear

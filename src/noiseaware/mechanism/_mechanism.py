@@ -23,6 +23,9 @@ Spread = float | Float[Array, "..."]
 class AbstractLaw(eqx.Module):
     """What a published value y says of the statistic s: a likelihood that is a function of y − s alone."""
 
+    is_laplace: eqx.AbstractClassVar[bool]
+    """Whether it is Laplace noise, continuous or discrete: normal noise of random variance, with a kink at 0."""
+
     @property
     @abc.abstractmethod
     def spread(self) -> Spread:
@@ -38,6 +41,11 @@ class AbstractMechanism(AbstractLaw):
 
     is_discrete: eqx.AbstractClassVar[bool]
     """Whether the noise takes whole numbers (of the release's grid) only."""
+
+    @property
+    @abc.abstractmethod
+    def variance(self) -> Spread:
+        """Of the noise of each statistic."""
 
     @abc.abstractmethod
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:

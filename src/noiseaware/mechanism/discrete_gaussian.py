@@ -39,6 +39,7 @@ class DiscreteGaussian(AbstractMechanism):
 
     stddev: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = True
+    is_laplace: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
         check_positive("stddev", self.stddev)
@@ -46,6 +47,13 @@ class DiscreteGaussian(AbstractMechanism):
     @property
     def spread(self) -> Spread:
         return self.stddev
+
+    @property
+    def variance(self) -> Spread:
+        """σ² to 1e-6 from σ = 1 on; below that Σ k² P(k), which is less."""
+        squares = jnp.arange(1.0, _TERMS + 1) ** 2
+        masses = jnp.exp(-0.5 * squares / self._column**2 - self._log_normalizer()[..., None])
+        return jnp.where(self.stddev < 1, 2 * (squares * masses).sum(-1), self.stddev**2)
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -0.5 * (x / self.stddev) ** 2 - self._log_normalizer()

@@ -31,6 +31,7 @@ class DiscreteLaplace(AbstractMechanism):
 
     scale: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = True
+    is_laplace: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         check_positive("scale", self.scale)
@@ -38,6 +39,11 @@ class DiscreteLaplace(AbstractMechanism):
     @property
     def spread(self) -> Spread:
         return self.scale
+
+    @property
+    def variance(self) -> Spread:
+        """2r/(1 − r)² = 1/2sinh²(1/2b)."""
+        return 0.5 / jnp.sinh(0.5 / self.scale) ** 2
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -jnp.abs(x) / self.scale + jnp.log(jnp.tanh(0.5 / self.scale))

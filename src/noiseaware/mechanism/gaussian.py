@@ -33,6 +33,7 @@ class Gaussian(AbstractMechanism):
 
     stddev: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = False
+    is_laplace: ClassVar[bool] = False
 
     def __check_init__(self) -> None:
         check_positive("stddev", self.stddev)
@@ -40,6 +41,10 @@ class Gaussian(AbstractMechanism):
     @property
     def spread(self) -> Spread:
         return self.stddev
+
+    @property
+    def variance(self) -> Spread:
+        return self.stddev**2
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -0.5 * (x / self.stddev) ** 2 - jnp.log(self.stddev) - 0.5 * jnp.log(2 * jnp.pi)

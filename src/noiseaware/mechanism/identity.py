@@ -12,9 +12,14 @@ class Identity(AbstractMechanism):
     """The statistic itself. Guarantees nothing."""
 
     is_discrete: ClassVar[bool] = False
+    is_laplace: ClassVar[bool] = False
 
     @property
     def spread(self) -> float:
+        return 0.0
+
+    @property
+    def variance(self) -> float:
         return 0.0
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:

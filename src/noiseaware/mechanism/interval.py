@@ -6,6 +6,8 @@ A clamp at 0 is the half-line below 0, a suppressed row the half-line below its 
 on either side. Noise may be none at all: then only counts inside of the interval are possible.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Num
@@ -21,6 +23,7 @@ _OUTSIDE = -1000.0
 class Interval(AbstractLaw):
     """The noisy statistic is known to lie from y − below to y + above; where both are 0, it is known."""
 
+    is_laplace: ClassVar[bool] = False  # its mass has no kink
     noise: AbstractMechanism
     below: Spread = eqx.field(converter=as_spread)
     above: Spread = eqx.field(converter=as_spread)

@@ -32,6 +32,7 @@ class Laplace(AbstractMechanism):
 
     scale: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = False
+    is_laplace: ClassVar[bool] = True
 
     def __check_init__(self) -> None:
         check_positive("scale", self.scale)
@@ -39,6 +40,10 @@ class Laplace(AbstractMechanism):
     @property
     def spread(self) -> Spread:
         return self.scale
+
+    @property
+    def variance(self) -> Spread:
+        return 2 * self.scale**2
 
     def log_density(self, x: Num[Array, "..."]) -> Float[Array, "..."]:
         return -jnp.abs(x) / self.scale - jnp.log(2 * self.scale)

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from noiseaware.artifact import NoisyCount, Release
 from noiseaware.family import AbstractScalarFamily, Categorical
-from noiseaware.mechanism import DiscreteLaplace, Identity, Laplace
+from noiseaware.mechanism import Identity
 from noiseaware.prior import Dirichlet
 from noiseaware.sampler import _counts, _moment, _noisy_count, _parameter, exact
 
@@ -71,7 +71,7 @@ def is_exact(release: Release) -> bool:
 def needs_weights(release: Release) -> bool:
     """Whether the central limit theorem meets Laplace noise."""
     is_known = isinstance(release.family, AbstractScalarFamily | Categorical)
-    return not is_known and isinstance(release.mechanism, Laplace | DiscreteLaplace)
+    return not is_known and release.mechanism.is_laplace
 
 
 def _check(release: Release, weights: Any) -> None:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
+from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace
 from noiseaware.prior import Numeric
 
 _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
@@ -48,10 +48,6 @@ class Point(NamedTuple):
     variance: Float[Array, ""]
 
 
-def is_laplace(mechanism: AbstractMechanism) -> bool:
-    return isinstance(mechanism, Laplace | DiscreteLaplace)
-
-
 def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Float[Array, ""]:
     """The c in [low, high] nearest to n k'(c) + slope(c) = y.
 
@@ -80,7 +76,7 @@ def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: 
     """The saddlepoint approximation of log p(y): finite everywhere, good enough to see where the mass is."""
     scale = mechanism.spread
     _, _, ceiling = law.reach()
-    if is_laplace(mechanism):
+    if mechanism.is_laplace:
 
         def slope(c):  # pyright: ignore[reportRedeclaration]
             square = (scale * c) ** 2
@@ -113,7 +109,7 @@ def _gaussian_bracket(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric)
 def evaluate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric) -> Point:
     """log p(y) by the contour integral; the tilt is limited to ±1/b under Laplace noise."""
     scale = mechanism.spread
-    if not is_laplace(mechanism):
+    if not mechanism.is_laplace:
         c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), lambda c: (scale**2 * c, scale**2))
         _, mean, variance = law.tilted(c)
         return Point(_gaussian(law, scale, y, n, c), c, n * mean, n * variance)

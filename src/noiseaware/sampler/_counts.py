@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int, Key
 from noiseaware.artifact import NoisyCount
 from noiseaware.mechanism import AbstractLaw, AbstractMechanism
 from noiseaware.prior import Dirichlet, Numeric
-from noiseaware.sampler import _contour, _line, _noisy_count
+from noiseaware.sampler import _line, _noisy_count
 
 _MOST_BLOCKS = 2**16
 _BISECTIONS = 36
@@ -42,13 +42,13 @@ class Total(NamedTuple):
 
     def wanted(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
         """The n at which log p(ñ | n) has this slope; of Laplace noise, the kink."""
-        shift = 0.0 if _contour.is_laplace(self.mechanism) else self.mechanism.spread**2 * tilt
+        shift = 0.0 if self.mechanism.is_laplace else self.mechanism.spread**2 * tilt
         return jnp.maximum(self.value, 1.0) - shift
 
     def held(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
         """The tilt, within the slopes that log p(ñ | n) has."""
         steepest = 1 / jnp.asarray(self.mechanism.spread)
-        return jnp.clip(tilt, -steepest, steepest) if _contour.is_laplace(self.mechanism) else tilt
+        return jnp.clip(tilt, -steepest, steepest) if self.mechanism.is_laplace else tilt
 
 
 def total_of(count: int | NoisyCount) -> float | Total:

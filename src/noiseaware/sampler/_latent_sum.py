@@ -116,7 +116,7 @@ def _listed(
     v, log_dv = _panels(jnp.log(start), jnp.log(jnp.maximum(stop, start)), jnp.log(jnp.maximum(y, start)), _FEW_PANELS)
     s = jnp.concatenate([jnp.where(within, ends, low), jnp.exp(v)])
     log_weight = jnp.concatenate([jnp.where(within, 0.0, -jnp.inf), log_dv + v])
-    smooth = Laplace(mechanism.spread) if _contour.is_laplace(mechanism) else Gaussian(mechanism.spread)
+    smooth = Laplace(mechanism.spread) if mechanism.is_laplace else Gaussian(mechanism.spread)
     noise = jnp.concatenate([mechanism.log_density(y - s[: ends.size]), smooth.log_density(y - s[ends.size :])])
     fixed = family.log_base(s, n) + noise + log_weight
     return lambda eta: jax.nn.logsumexp(fixed + eta[0] * s) - n * family.log_partition(eta)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
+from noiseaware.mechanism import AbstractMechanism
 
 
 def draw(key: Key[Array, ""], mechanism: AbstractMechanism, noise: Float[Array, " k"]) -> Float[Array, " k"]:
@@ -16,7 +16,7 @@ def draw(key: Key[Array, ""], mechanism: AbstractMechanism, noise: Float[Array, 
     By the two roots of Michael, Schucany & Haas (1976) for w = σ²/b², in a form that does not cancel at noise = 0:
     w₁ = r + ν/2 + √(rν + ν²/4) with r = |noise|/b and ν ~ χ²₁, taken with probability w₁/(w₁ + r), or else r²/w₁.
     """
-    if not isinstance(mechanism, Laplace | DiscreteLaplace):
+    if not mechanism.is_laplace:
         return jnp.full_like(noise, mechanism.spread**2)
     key_normal, key_root = jax.random.split(key)
     r = jnp.abs(noise) / mechanism.spread

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from noiseaware.artifact import NoisyCount
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.sampler import _contour, _line
+from noiseaware.sampler import _line
 
 _FEW = 64  # whole numbers that are all listed
 _BULK = 5.0  # scales of the noise of n in which nodes are evenly spread
@@ -50,7 +50,7 @@ class Sizes(eqx.Module):
 
 def reach(mechanism: AbstractMechanism) -> float:
     """How far from what was released a private n may lie, in scales of its noise."""
-    return _REACH[_contour.is_laplace(mechanism)]
+    return _REACH[mechanism.is_laplace]
 
 
 def sizes(count: int | NoisyCount, family: AbstractFamily, mechanism: AbstractMechanism) -> float | Sizes:

@@ -24,7 +24,7 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Laplace
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
 from noiseaware.sampler import _moment
 
@@ -151,7 +151,7 @@ def _noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Ar
 def _smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
     """log p(noise) up to a constant; of the Laplace law a smooth one with the same tails and the same variance's
     curvature at 0, −2√(1 + (noise/2b)²)."""
-    if isinstance(mechanism, Laplace | DiscreteLaplace):
+    if mechanism.is_laplace:
         return -2 * jnp.sqrt(1 + (0.5 * noise / mechanism.spread) ** 2)
     return -0.5 * (noise / mechanism.spread) ** 2
 
@@ -159,7 +159,7 @@ def _smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> F
 def _of_parameter(
     family: AbstractFamily, prior: AbstractRealPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], size: Size
 ) -> Target:
-    is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
+    is_laplace = mechanism.is_laplace
     own, k = prior.num_coordinates, y.size
 
     def coordinate(v):

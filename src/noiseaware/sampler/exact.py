@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount, Release
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
-from noiseaware.mechanism import AbstractLaw, AbstractMechanism, DiscreteLaplace, Gaussian, Identity, Interval, Laplace
+from noiseaware.mechanism import AbstractLaw, AbstractMechanism, Gaussian, Identity, Interval, Laplace
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import _counts, _noisy_count, _parameter, _unseen_count
 
@@ -120,7 +120,7 @@ def noise_of(release: Release) -> AbstractMechanism:
     mechanism, scale = release.mechanism, release.noise_scale
     if isinstance(mechanism, Identity) or (release.family.is_integer and release.grid == 1):
         return mechanism
-    return Laplace(scale) if isinstance(mechanism, Laplace | DiscreteLaplace) else Gaussian(scale)
+    return Laplace(scale) if mechanism.is_laplace else Gaussian(scale)
 
 
 def law_of(release: Release) -> AbstractLaw:

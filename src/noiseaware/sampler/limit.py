@@ -19,7 +19,7 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, MultivariateNormal
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Identity, Laplace
+from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
 
 # Of a normal's mean and variance the limit theorem was found good from n = 10 at ε ≤ 2 and from n ≈ 100 at ε = 10,
@@ -143,8 +143,7 @@ def _seen(
 
 def _root(mechanism, covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
     """The Cholesky factor of V, from the covariance of the sums."""
-    is_laplace = isinstance(mechanism, Laplace | DiscreteLaplace)
-    noise = jnp.broadcast_to(mechanism.spread**2 * (2.0 if is_laplace else 1.0), (len(covariance),))
+    noise = jnp.broadcast_to(mechanism.variance, (len(covariance),))
     return jnp.linalg.cholesky(covariance + jnp.diag(noise + _JITTER * (jnp.diag(covariance) + noise)))
 
 
