@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 TOOLS := python-dp pipeline-dp smartnoise-sql opendp-polars
 PACKAGE_opendp-polars := "opendp[polars]==0.16.0"
 
-.PHONY: help demo test test-all interop bench lint docs figures schema clean
+.PHONY: help demo test test-all steady interop bench lint docs figures schema clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,8 +26,13 @@ demo: $(VENV)/.custodian ## the whole story on embedded data; leaves a report an
 test: $(VENV)/.test ## the tests, but for the slow ones
 	$(BIN)/python -m pytest -n $(WORKERS)
 
-test-all: $(VENV)/.test ## all tests: statistical runs too
+test-all: $(VENV)/.test ## all tests: statistical runs too, and a test of the tests by planted faults
 	$(BIN)/python -m pytest -n $(WORKERS) -m "slow or not slow"
+	$(BIN)/python tests/faults/plant.py --workers $(WORKERS)
+
+steady: $(VENV)/.test ## the tests five times, each with another hash seed and in another order
+	@set -e; for seed in 1 2 3 4 5; do echo "== $$seed"; \
+		PYTHONHASHSEED=$$seed TEST_ORDER=$$seed $(BIN)/python -m pytest -q -n $(WORKERS); done
 
 interop: $(TOOLS:%=.venv-interop/%/.done) ## other tools, each in an environment of its own, so that the tests read what they make
 

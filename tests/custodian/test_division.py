@@ -126,6 +126,19 @@ def test_noise_grows_with_the_records_of_a_person(clinic):
     assert five.neighbours == "add_remove"
 
 
+def test_gaussian_noise_grows_as_fast_with_the_records_of_a_person():
+    """ρ goes as the square of what a person moves, and the deviation as that itself."""
+    one, five = (terms_of(WAIT, rho=1, unit="patient", max_records=k).grid(WAIT) for k in (1, 5))
+    scales = [grid.mechanism.spread / 2.0**grid.exponent for grid in (one, five)]
+    assert scales[1] == pytest.approx(5 * scales[0], rel=1e-6)
+
+
+def test_a_private_n_is_released_with_noise():
+    """Of scale 400: that three draws are the same happens once in a million times."""
+    frame = pd.DataFrame({"wait": [1.0, 2.0]})
+    assert len({na.release(frame, WAIT, epsilon="0.01", neighbours="add_remove").count.value for _ in range(3)}) > 1
+
+
 def test_groups_cost_what_one_costs_and_say_which_they_are(clinic, tmp_path):
     ledger = na.Ledger.create(tmp_path / "a.ledger", epsilon=1)
     made = na.release(clinic, WAIT, epsilon="0.5", by="region", levels=REGIONS, ledger=ledger)
@@ -142,6 +155,9 @@ def test_groups_cost_what_one_costs_and_say_which_they_are(clinic, tmp_path):
 def test_several_columns_of_groups_are_keyed_by_all_levels(clinic):
     made = na.release(clinic, WAIT, rho=1, by=["region", "year"], levels={"region": ["north"], "year": [2020, 2021]})
     assert list(made) == [("north", 2020), ("north", 2021)]
+    groups = Groups(("region", "year"), (("north", "süd"), (2020, 2021, 2022)))  # another number of each
+    found = [n for _, n in Table(clinic).group_sums(EVERY["bernoulli"], 0, groups)]
+    assert found == [((clinic.region == region) & (clinic.year == year)).sum() for region, year in groups.keys]
 
 
 @pytest.mark.parametrize(

@@ -216,12 +216,15 @@ def test_cells_of_any_kind_change_nothing_visible(cells, capfd, caplog):
 
 @pytest.mark.parametrize("epsilon", ["1e-4", "0.1", "50"])
 @pytest.mark.parametrize(
-    "bounds", [(0, 1), (0, 48), (-3, 5), (0, 1e12), (-1e-9, 1e-9), (1e5, 1e5 + 200), (0, 1e300), (-(2**31), 7)]
+    "bounds",
+    [(0, 1), (0, 48), (-3, 5), (0, 1e12), (-1e-9, 1e-9), (1e5, 1e5 + 200), (0, 1e300), (-(2**31), 7), (-1 / 3, 2)],
 )
 def test_the_grid_leaves_room_and_is_fine_enough(bounds, epsilon):
     model = na.family.Normal("x", bounds=bounds, variance=1.0)
     grid = finest_grid(model, Pure(Fraction(epsilon)), "replace")
-    largest = max(abs(math.floor(Fraction(b) * Fraction(2) ** grid.exponent)) for b in model.bounds)
+    low, high = (math.floor(Fraction(b) * Fraction(2) ** grid.exponent) for b in model.bounds)
+    assert grid.sensitivity == high - low, "so far apart are two records on the bounds, each floored"
+    largest = max(abs(low), abs(high))
     assert MOST_RECORDS * largest + 64 * grid.mechanism.spread < 2**62
     assert grid.mechanism.spread >= 1000
     assert Fraction(grid.sensitivity) / Fraction(grid.mechanism.spread) <= Fraction(epsilon)

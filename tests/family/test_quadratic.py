@@ -1,16 +1,18 @@
-"""How far one record can move second moments: the formulas are never exceeded, and they are attained."""
+"""How far one record can move second moments: the formulas are never exceeded, and attained; and conjugate updates."""
 
 import itertools
 import math
 from fractions import Fraction
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
 
-from noiseaware import family
+from noiseaware import family, prior
 
 DIMENSIONS = [1, 2, 3, 4]
 
@@ -108,3 +110,35 @@ def test_without_bounds_there_is_no_sensitivity():
         for ask in (model.sensitivity, model.sensitivity_squared):
             with pytest.raises(ValueError, match="bounds must be given"):
                 ask()
+
+
+# ---- conjugacy, by the formulas of one number and of the normal equations --------------------------------------------
+
+
+def test_the_update_of_one_column_is_that_of_the_normal_family(x64, seed):
+    x, bounds = np.random.default_rng(seed).normal(1.0, 0.8, 12), (-1, 4)
+    several, one = family.MultivariateNormal(["x"], bounds=bounds), family.Normal("x", bounds=bounds)
+    s = jnp.asarray([column.sum() for column in one.statistic(x)])
+    found = jax.jit(several.update)(prior.NormalInverseWishart([0.3], 1.5, 2.0, 5.0), s, 12.0)
+    wanted = jax.jit(one.update)(prior.NormalInverseGamma(0.3, 1.5, 2.5, 1.0), s, 12.0)
+    np.testing.assert_allclose(found.mean, [wanted.mean])
+    np.testing.assert_allclose(found.scale, [[2 * wanted.scale]])
+    assert (found.count, found.dof) == (wanted.precision, 2 * wanted.shape)
+
+
+def test_the_update_of_a_regression_solves_the_normal_equations(x64, seed):
+    rng, n = np.random.default_rng(seed), 15
+    x = rng.normal(1.0, 0.8, n)
+    y = 0.7 * x - 0.4 + rng.normal(0, 0.5, n)
+    model = family.LinearRegression(["x"], "y", bounds={"x": (-1, 4), "y": (-3, 5)})
+    s = jnp.asarray([column.sum() for column in model.statistic([x, y])])
+    mean, precision = np.array([0.5, -0.2]), np.array([[1.5, 0.3], [0.3, 2.0]])
+    believed = model.completed(prior.NormalInverseGamma(mean, precision, 4.0, 2.0))
+    found = jax.jit(model.update)(believed, s, float(n)).parts["regression"]
+    z = np.column_stack([x, np.ones(n)])
+    whole = precision + z.T @ z
+    centre = np.linalg.solve(whole, precision @ mean + z.T @ y)
+    left = y @ y + mean @ precision @ mean - centre @ whole @ centre
+    np.testing.assert_allclose(found.mean, centre)
+    np.testing.assert_allclose(found.precision, whole)
+    assert (found.shape, float(found.scale)) == pytest.approx((4 + n / 2, 2 + left / 2))

@@ -2,6 +2,7 @@
 
 import math
 
+import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
@@ -72,3 +73,9 @@ def test_of_several_values_some_may_be_known(x64):
 def test_without_noise_only_what_lies_inside_is_possible(x64):
     found = Interval(Identity(), 2.0, 1.0).log_density(jnp.asarray([-3.0, -1.0, 0.0, 2.0, 3.0]))
     np.testing.assert_array_equal(np.exp(found), [0, 1, 1, 1, 0])
+
+
+def test_of_an_interval_to_one_side_the_other_end_is_the_value(x64):
+    noise, x = Laplace(2.0), jnp.array([-3.0, 0.5, 4.0])
+    found, wanted = jax.jit(lambda x: (Interval(noise, 0.0, 3.0).log_density(x), noise.log_mass(x, x + 3)))(x)
+    np.testing.assert_allclose(found, wanted)

@@ -95,6 +95,27 @@ def test_hellinger_is_worked_out_for_each_prior(prior, bound):
     assert float(pp.check(coin).epsilon) == pytest.approx(bound, abs=5e-4)
 
 
+def test_a_distance_costs_the_same_from_either_side():
+    def certificate(metric):
+        @pp.program(epsilon=2)
+        def coin(p, db: pp.Booleans(adjacency="replace")):
+            posterior = pp.infer(pp.observe(db, pp.beta(1, 1), lambda r, x: pp.bernoulli(r) == x))
+            return p.exponential(pp.posteriors(db, pp.beta(1, 1)), lambda r: -metric(r, posterior), epsilon=1)
+
+        return pp.check(coin)
+
+    assert float(certificate(pp.hellinger).epsilon) == pytest.approx(HELLINGER)
+    assert certificate(pp.l1).epsilon == 2
+
+
+def test_a_count_and_a_private_size_move_together():
+    @pp.program(epsilon=2)
+    def both(p, db: pp.Booleans(adjacency="add_remove")):
+        return p.laplace(db.count() + db.size, epsilon=1)
+
+    assert pp.check(both).epsilon == 2
+
+
 def test_a_draw_is_paid_once_however_often_it_is_used():
     @pp.program(epsilon=1)
     def coin(p, db: pp.Booleans(adjacency="replace")):
@@ -102,6 +123,16 @@ def test_a_draw_is_paid_once_however_often_it_is_used():
         return a, a * a, pp.exp(a), pp.ran(pp.normal(a, 1))
 
     assert pp.check(coin).epsilon == 1
+
+
+def test_deltas_of_several_draws_add_up():
+    @pp.program(epsilon=1, delta="3e-5")
+    def twice(p, db: pp.Booleans(adjacency="replace")):
+        first = p.gaussian(db.count(), epsilon="1/2", delta="1e-5")
+        return first, p.gaussian(db.count(), epsilon="1/4", delta="2e-5")
+
+    found = pp.check(twice)
+    assert (found.epsilon, found.delta) == (Fraction(3, 4), Fraction(3, 10**5))
 
 
 def test_values_that_a_draw_was_used_for_are_bounded_given_the_draw():

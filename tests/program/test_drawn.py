@@ -9,7 +9,7 @@ from scipy import stats
 
 import noiseaware as na
 import noiseaware.program as pp
-from noiseaware.custodian import drawn
+from noiseaware.custodian import drawn, execute
 
 Pair = namedtuple("Pair", "first second")
 
@@ -60,6 +60,11 @@ def test_steps_are_whole_however_a_value_lies():
         assert drawn._steps(start + 1) - drawn._steps(start) == 1
 
 
+def test_a_part_of_a_count_keeps_its_own_steps():
+    quarter = certified(COIN, lambda p, db: p.laplace(db.count() / 4, epsilon=1000) + 0)
+    assert quarter.run([True] * 3) == 0.75
+
+
 def test_half_a_surrogate_is_a_record_as_any_other():
     count = certified(COIN, lambda p, db: p.laplace(db.count(), epsilon=1000))
     assert count.run(["\ud800", "true"]).steps == (1,)
@@ -83,3 +88,20 @@ def test_nothing_fails_for_a_draw_of_0_and_an_impossible_distribution_is_a_sente
     assert inverse.run([False]) == 0
     with pytest.raises(ValueError, match=r"noise made it beta\(-9, 1\)"):
         impossible.run([False])
+
+
+def test_noisy_records_are_told_in_order_of_size_not_of_the_table(monkeypatch):
+    monkeypatch.setattr("noiseaware.program.nuts.draws", lambda model, records, public: records)
+
+    def told(p, db):
+        noisy = db.map(lambda x: p.laplace(x, epsilon=1))
+        return pp.infer(pp.observe(noisy, pp.normal(0, 1), lambda r, x: pp.normal(pp.exp(r), 1) == x))
+
+    records = certified(UNIT, told).run([0.5] * 12)
+    assert records == sorted(records)
+
+
+def test_records_on_the_grid_lie_within_the_bounds_of_the_certificate():
+    records = pp.Reals(("1/3", "2/3"), adjacency="replace")
+    low, high = map(Fraction, execute._family(records, execute._exponent(records)).bounds)
+    assert Fraction(1, 3) <= low < high <= Fraction(2, 3)

@@ -307,6 +307,7 @@ def test_chains_that_disagree_have_not_converged(rng):
     assert hmc.has_converged(v)
     assert not hmc.has_converged(v + np.linspace(-1, 1, 64)[:, None])
     assert not hmc.has_converged(np.cumsum(v, axis=0))
+    assert not hmc.has_converged(v + np.linspace(-1, 1, 64)[:, None] * [0, 1]), "one coordinate is enough"
 
 
 @pytest.mark.slow

@@ -42,6 +42,16 @@ def test_the_likelihood_is_that_of_a_sum_over_every_number_of_records(of, noise,
     assert found - found[2] == pytest.approx(expected - expected[2], abs=2e-3)
 
 
+def test_a_table_of_no_records_is_one_of_the_possible(x64):
+    """Where it may well be: of one noisy record, with a likelihood that anyone can sum."""
+    count, empty = NoisyCount(1, LAPLACE(2.0)), 0.2
+    at = _noisy_count.sizes(count, family.Bernoulli(), LAPLACE(1.0))
+    of = _noisy_count.marginal(lambda n: lambda theta: -n * theta, jnp.asarray(empty), at)
+    every = np.arange(0, 80)
+    terms = np.where(every == 0, empty, -0.7 * every) + stats.dlaplace.logpmf(1 - every, 1 / 2.0)
+    assert float(jax.jit(of)(jnp.array([0.7]))[0]) == pytest.approx(logsumexp(terms), abs=1e-6)
+
+
 def test_of_bernoulli_records_by_hand(x64):
     """Neither n nor the count is taken from the package."""
     theta, y, noisy_n = 0.3, 7, 20
