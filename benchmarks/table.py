@@ -19,7 +19,7 @@ def add(
     work: str, number: float, measure: str, *, at_least=None, at_most=None, ours: str = "", against: str = ""
 ) -> None:
     """A number that was measured, what it is (`{}` stands for it), and the bar it must be above or below, if any."""
-    bar = [f"≥\u00a0{at_least:g}"] if at_least is not None else [f"≤\u00a0{at_most:g}"] if at_most is not None else []
+    bar = [f"≥\u00a0{_shown(at_least)}"] if at_least is not None else [f"≤\u00a0{_shown(at_most)}"] if at_most is not None else []
     is_met = (at_least is None or number >= at_least) and (at_most is None or number <= at_most)
     line = {
         "script": Path(sys.argv[0]).name,
