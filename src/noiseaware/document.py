@@ -115,7 +115,7 @@ class FamilyPart(Strict):
         known = set(inspect.signature(cls).parameters)
         if surplus := sorted(set(given) - known):
             raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
-        missing = sorted({"trials", "levels", "shape", "columns", "x", "y"} & known - set(given))
+        missing = sorted({"trials", "levels", "columns", "x", "y"} & known - set(given))
         if missing:
             raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
         return cls(**given)

@@ -77,6 +77,8 @@ def split(distribution: AbstractPrior) -> list[AbstractScalarPrior]:
             return list(distribution.marginals())
         case Independent() if {"regression", "coefficients"} & set(distribution.parts):
             return split(next(part for name, part in distribution.parts.items() if name != "covariates"))
+        case Independent():
+            return [marginal for part in distribution.priors for marginal in split(part)]
     raise TypeError(f"distribution must be one of noiseaware.prior, got {type(distribution).__name__}.")
 
 

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
-from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractMomentFamily
+from noiseaware.family import AbstractFamily, AbstractMomentFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.posterior import METHODS, checked_method, checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
@@ -221,8 +221,7 @@ def fixed(family: AbstractFamily, prior: AbstractPrior, theta: object) -> Float[
     is_whole = not isinstance(prior, Dirichlet) or abs(float(values.sum()) - 1) < 1e-9
     eta = family.natural(values)
     numbers = [eta, prior.log_density(values)]
-    if not isinstance(family, AbstractGeneralizedLinear):
-        numbers.append(family.log_partition(eta))
+    numbers.append(family.log_partition(eta) if family.is_natural else family.mean(values))
     if not is_whole or not all(np.isfinite(number).all() for number in numbers):
         raise ValueError(f"theta must be possible for the {family.name} family and its prior, got {theta}.")
     return values

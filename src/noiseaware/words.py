@@ -31,7 +31,7 @@ _RECORDS = {
     "poisson": "counts of events (Poisson)",
     "geometric": "failures before the first success (geometric)",
     "exponential": "waiting times (exponential)",
-    "gamma": "positive amounts (gamma, known shape)",
+    "gamma": "positive amounts (gamma)",
     "normal": "measurements (normal)",
     "multivariate_normal": "measurements of several kinds (multivariate normal)",
     "linear_regression": "a quantity and what explains it (linear regression)",
@@ -44,6 +44,7 @@ _PARAMETERS = {
     ("poisson", "theta"): ("the mean count", ""),
     ("geometric", "theta"): ("the probability of success", ""),
     ("exponential", "theta"): ("the rate", ", one over the mean"),
+    ("gamma", "shape"): ("the shape", ", the squared mean over the variance"),
     ("gamma", "rate"): ("the rate", ", shape over mean"),
     ("normal", "mean"): ("the mean", ""),
     ("normal", "variance"): ("the variance", ""),
@@ -114,8 +115,7 @@ def prior_words(prior: AbstractPrior) -> str:
         return f"Independent({', '.join(parts)})"
     if isinstance(prior, CovariateMoments):
         return f"CovariateMoments(of {len(prior.mean)} numbers)"
-    own = [getattr(prior, field.name) for field in fields(prior)]
-    numbers = prior.concentration if isinstance(prior, Dirichlet) else own
+    numbers = prior.concentration if isinstance(prior, Dirichlet) else [getattr(prior, f.name) for f in fields(prior)]
     return f"{type(prior).__name__}({', '.join(_plain(np.asarray(v, dtype=float)) for v in numbers)})"
 
 

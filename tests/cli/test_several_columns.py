@@ -162,6 +162,23 @@ def test_priors_of_vectors(text, mean, other):
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "independent(shape=gamma(4, 2), rate=gamma(3, 1))",
+        " Independent( shape = gamma(4,2) ,rate=gamma( 3, 1))",
+        "independent(regression=normal_inverse_gamma([1, 0], 1, 3, 2),covariates=normal_inverse_wishart([0], 1, 1, 5))",
+    ],
+)
+def test_independent_priors(text):
+    first, second = parse(text).parts.items()
+    if "regression" in text:
+        assert (first[0], type(first[1])) == ("regression", na.prior.NormalInverseGamma)
+        assert (second[0], type(second[1])) == ("covariates", na.prior.NormalInverseWishart)
+    else:
+        assert (first, second) == (("shape", na.prior.Gamma(4.0, 2.0)), ("rate", na.prior.Gamma(3.0, 1.0)))
+
+
+@pytest.mark.parametrize(
     ("text", "rule"),
     [
         ("normal_inverse_gamma(0, [1], 3, 3)", "must have a number for precision"),
@@ -176,6 +193,12 @@ def test_priors_of_vectors(text, mean, other):
         ("beta([1], 2)", "must have a number for a"),
         ("dirichlet([[1, 2]])", "must have a number for each level"),
         (f"beta({'[' * 100_000})", "numbers between commas"),
+        ("independent()", r"independent takes a prior for each name: shape=gamma\(4, 2\), got 'independent"),
+        ("independent(shape=2)", "independent takes a prior for each name"),
+        ("independent(shape=gamma(4, 2), shape=gamma(4, 2))", "must name each part once"),
+        ("independent(shape=gamma(4), rate=gamma(3, 1))", "gamma takes 2 numbers"),
+        ("independent(gamma(4, 2))", "must look like"),
+        (f"independent({'a=gamma(1, 1), ' * 10_000})", "must look like"),
     ],
 )
 def test_priors_that_are_off_are_refused_in_a_sentence(text, rule):

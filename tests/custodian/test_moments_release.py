@@ -23,6 +23,7 @@ REGRESSION = na.family.LinearRegression(["age", "bmi"], "pressure", bounds=BOUND
 FAMILIES = {
     "normal": na.family.Normal("age", bounds=(0, 100)),
     "normal, dropped": na.family.Normal("age", bounds=(20, 60), outside="drop"),
+    "gamma": na.family.Gamma("age", bounds=(0, 100)),
     "multivariate_normal": na.family.MultivariateNormal(["age", "bmi"], bounds={c: BOUNDS[c] for c in ("age", "bmi")}),
     "linear_regression": REGRESSION,
 }

@@ -20,6 +20,7 @@ MEMBERS = {
     "geometric": (family.Geometric(), 0.3, 0.45),
     "exponential": (family.Exponential(), 0.7, 1.1),
     "gamma": (family.Gamma(shape=2.5), 0.7, 1.1),
+    "gamma of any shape": (family.Gamma(), np.array([2.5, 0.7]), np.array([1.9, 1.1])),
     "normal mean": (family.Normal(variance=2.0), 0.7, 1.5),
     "normal": (family.Normal(), np.array([0.7, 2.0]), np.array([1.5, 1.2])),
     "multivariate normal": (family.MultivariateNormal(dimension=2), *PAIR),

@@ -42,6 +42,8 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """The naive posterior is right only where there was nothing to be aware of."""
     if isinstance(release.family, AbstractGeneralizedLinear):
         return "It takes the released value for the true one, and a normal law about the fit of its moments."
+    if not release.family.is_natural:
+        return "It takes the released value for the true one, and a simple law about the fit of its moments."
     if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
         return None
     return (

@@ -55,8 +55,9 @@ def infer(
     --at "age=40, bmi=25"
 
     The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
-    poisson, exponential and gamma; normal for normal with a known variance and normal_inverse_gamma without;
-    normal_inverse_gamma for linear_regression, with the intercept last; normal_inverse_wishart for multivariate_normal.
+    poisson, exponential and gamma with a known shape, and independent(shape=gamma(4, 2), rate=gamma(3, 1)) without;
+    normal for normal with a known variance and normal_inverse_gamma without; normal_inverse_gamma for
+    linear_regression, with the intercept last; normal_inverse_wishart for multivariate_normal.
     """
     _check_outputs(output, report, force=force, json=json)
     if calibrate and report is None:

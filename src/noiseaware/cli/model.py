@@ -42,7 +42,8 @@ def _columns(name: str, prior: "AbstractPrior") -> dict[str, Any]:
     """Names for columns that have none: as many as the prior has means."""
     import numpy as np
 
-    count = np.size(getattr(prior, "mean", 0))
+    believed = getattr(prior, "parts", {}).get("regression", prior)
+    count = np.size(getattr(believed, "mean", 0))
     if name.endswith("_regression"):
         return {"x": [f"x{j}" for j in range(1, count)] or ["x1"], "y": "y"}
     if name == "multivariate_normal":

@@ -1,4 +1,7 @@
-"""A prior from the words of a person: beta(0.5, 100), gamma(8, 2), normal_inverse_gamma([1, 0], 0.25, 20, 0.5)."""
+"""A prior from the words of a person: beta(0.5, 100), gamma(8, 2), normal_inverse_gamma([1, 0], 0.25, 20, 0.5).
+
+Of several parameters, independent(shape=gamma(4, 2), rate=gamma(3, 1)).
+"""
 
 import json
 import re
@@ -18,8 +21,11 @@ _PARAMETERS = {
 # Parameters that may be lists, and whether also a list of lists.
 _LISTS = {"normal_inverse_gamma": {"mean": 1, "precision": 2}, "normal_inverse_wishart": {"mean": 1, "scale": 2}}
 _CALL = re.compile(r"\s*([A-Za-z_]+)\s*\(([^()]*)\)\s*")
+_PART = rf"\s*([A-Za-z_]+)\s*=({_CALL.pattern})"
+_PARTS = re.compile(rf"\s*independent\s*\(({_PART}(?:,{_PART})*)\)\s*", re.IGNORECASE)
 _WORD = r"[^\[\],\s]+"
-EXAMPLES = "beta(0.5, 100), dirichlet(1, 1), gamma(8, 2), normal(0, 4) or normal_inverse_gamma([1, 0], 0.25, 20, 0.5)"
+EXAMPLES = "beta(0.5, 100), dirichlet(1, 1), gamma(8, 2), normal(0, 4), normal_inverse_gamma([1, 0], 0.25, 20, 0.5) "
+EXAMPLES += "or independent(shape=gamma(4, 2), rate=gamma(3, 1))"
 
 Argument = float | list
 
@@ -28,13 +34,19 @@ def parse(text: str) -> "AbstractPrior":
     """The prior that a text such as gamma(8, 2) names."""
     import noiseaware.prior as priors
 
+    if (several := _PARTS.fullmatch(text)) is not None:
+        found = [(part[1], parse(part[2])) for part in re.finditer(_PART, several[1])]
+        if len(dict(found)) < len(found):
+            raise ValueError(f"--prior must name each part once, got {text!r}.")
+        return priors.Independent(**dict(found))
     call = _CALL.fullmatch(text)
     if call is None:
         raise ValueError(f"--prior must look like {EXAMPLES}, got {text!r}.")
-    name, arguments = call[1].lower(), _arguments(text, call[2])
+    if (name := call[1].lower()) == "independent":
+        raise ValueError(f"--prior independent takes a prior for each name: shape=gamma(4, 2), got {text!r}.")
     if name not in _PARAMETERS:
-        raise ValueError(f"--prior must be one of {', '.join(_PARAMETERS)}, got {name!r} in {text!r}.")
-    parameters = _PARAMETERS[name]
+        raise ValueError(f"--prior must be one of {', '.join(_PARAMETERS)}, independent, got {name!r} in {text!r}.")
+    parameters, arguments = _PARAMETERS[name], _arguments(text, call[2])
     if parameters is None:
         numbers = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], list) else arguments
         _check_depth(text, "each level", numbers, 1)

@@ -15,13 +15,14 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Inexact, Key, Num
+from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Outside = Literal["clamp", "drop"]
 Bounds = tuple[float, float]
+_NO_RECORD = 1e-9  # stands for 0 where an update divides by the number of records
 
 
 class AbstractFamily(eqx.Module):
@@ -96,11 +97,24 @@ class AbstractFamily(eqx.Module):
         """
         return self.sample(key, other, x.shape[-1])
 
+    def given_records(
+        self, key: Key[Array, ""], prior: Any, x: Num[Array, "... n"], is_counted: Bool[Array, " n"]
+    ) -> Float[Array, "..."]:
+        """A draw of θ given those records that count, of which there may be none; of others, through their sums."""
+        counted = [jax.numpy.where(is_counted, t, jax.numpy.zeros_like(t)) for t in self.statistic(x)]
+        s = jax.numpy.stack([t.sum(dtype=float) for t in counted])
+        return self.update(prior, s, jax.numpy.maximum(is_counted.sum(dtype=float), _NO_RECORD)).sample(key)
+
     def named(self, theta):
         """θ by the names of its parameters; where there are several, they lie along the last axis."""
         if len(self.parameters) == 1:
             return {self.parameters[0]: theta}
         return {name: theta[..., j] for j, name in enumerate(self.parameters)}
+
+    @property
+    def is_natural(self) -> bool:
+        """Whether the released sums are those of an exponential family, so that θ given them needs no records."""
+        return True
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:

@@ -108,6 +108,10 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
             return self.statistic(x)
         return self.statistic([*x[:-1], x[-1].clip(*self.intervals[-1])])
 
+    @property
+    def is_natural(self) -> bool:
+        return False
+
     def natural(self, theta: Float[Array, "*batch"]) -> Float[Array, "..."]:
         """θ itself: the sums are not those of an exponential family."""
         return theta

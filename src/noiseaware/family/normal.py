@@ -3,18 +3,15 @@
     variance known      t(x) = x          η = mean/variance
     both unknown        t(x) = (u, u²)    η = (m/v, −1/2v)      A(η) = −η₁²/4η₂ − log(−2η₂)/2
 
-With both unknown and bounds given, the statistics are those of u = (x − centre)/half, which takes the bounds to
-±1: the noise of Σu² is then that of a spread about the centre, and does not grow with how far that is from 0. Here
-m = (mean − centre)/half and v = variance/half². Without bounds u = x.
+With both unknown, u = (x − centre)/half takes the bounds to ±1, where they are given (_power.py). Here
+m = (mean − centre)/half and v = variance/half².
 """
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Inexact, Key, Num
 
@@ -25,15 +22,13 @@ from noiseaware.family._family import (
     Bounds,
     Outside,
     checked_bounds,
-    checked_given,
     checked_outside,
     checked_positive,
 )
-from noiseaware.family._moment import distance, distance_squared
+from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family.multivariate_normal import MultivariateNormal
 from noiseaware.prior import Normal as NormalPrior
 from noiseaware.prior import NormalInverseGamma, NormalInverseWishart, Numeric
-from noiseaware.privacy import Neighbours
 
 
 def Normal(
@@ -119,7 +114,7 @@ class NormalMean(AbstractUnboundedFamily):
         return 1.0
 
 
-class NormalMeanVariance(AbstractTruncatedFamily):
+class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
     """Normal(mean, variance) with both unknown: θ is the pair of them."""
 
     column: str | None = eqx.field(static=True)
@@ -135,60 +130,6 @@ class NormalMeanVariance(AbstractTruncatedFamily):
         self.column = column
         self.bounds = checked_bounds(bounds)
         self.outside = checked_outside(outside)
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        return ("sum", "sum_of_squares")
-
-    @property
-    def _centre(self) -> float:
-        return 0.0 if self.bounds is None else 0.5 * (self.bounds[0] + self.bounds[1])
-
-    @property
-    def _half(self) -> float:
-        return 1.0 if self.bounds is None else 0.5 * (self.bounds[1] - self.bounds[0])
-
-    # ---- as families of several columns have them (_quadratic.py), so that they are released alike --------------
-
-    @property
-    def intervals(self) -> tuple[Bounds, ...] | None:
-        return None if self.bounds is None else (self.bounds,)
-
-    @property
-    def degrees(self) -> tuple[int, ...]:
-        return 1, 2
-
-    @property
-    def entries(self) -> tuple[int, ...]:
-        return 1, 1
-
-    @property
-    def centre(self) -> np.ndarray:
-        return np.array([self._centre])
-
-    @property
-    def half(self) -> np.ndarray:
-        return np.array([self._half])
-
-    def monomials(self, u: Sequence) -> tuple:
-        return u[0], u[0] * u[0]
-
-    def statistic(self, x) -> tuple:
-        return self.monomials([(x - self._centre) / self._half])
-
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        """|u − w| + |u² − w²| = |u − w| (1 + |u + w|) is greatest at u = 1, w = −1/2: there 1.5 · 1.5.
-
-        For u ≥ |w|, which is no loss, it grows with u; and (1 − w)(2 + w) has its maximum at w = −1/2. A dropped
-        record, at (0, 0), is at most |u| + u² ≤ 2 from any other.
-        """
-        checked_given(self, None)
-        return distance(1, neighbours, bounds)
-
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        """(u − w)² (1 + (u + w)²) is greatest at u = 1, w = −1, where it is 4; a record alone has at most 1 + 1."""
-        checked_given(self, None)
-        return distance_squared(1, neighbours, bounds)
 
     def natural(self, theta: Float[Array, "2"]) -> Float[Array, "2"]:
         m, v = (theta[0] - self._centre) / self._half, theta[1] / self._half**2
@@ -246,7 +187,3 @@ class NormalMeanVariance(AbstractTruncatedFamily):
             jnp.reshape(prior.mean, 1), prior.precision, jnp.reshape(2 * prior.scale, (1, 1)), 2 * prior.shape
         )
         return MultivariateNormal(dimension=1), wishart
-
-    def project(self, s: Num[Array, "2"], n: Numeric) -> Float[Array, "2"]:
-        """A sum of squares is at least (Σu)²/n."""
-        return jnp.stack([s[0], jnp.maximum(s[1], s[0] ** 2 / n)])

@@ -2,7 +2,7 @@
 
     1  records    x' ~ p(x | θ); a block of them takes the place of its old ones with probability
                   min(1, p(y − Σr(x'))/p(y − Σr(x))), p the density of the noise, r what the bounds leave of t
-    2  θ | x      by conjugacy
+    2  θ | x      by conjugacy, or as the family says (`given_records`)
     3  both       θ ⇄ θ' reversible under the prior, x' = x carried along to θ', accepted with the same ratio of noise
 
 For 3, m records of θ are imagined and θ' drawn from the prior updated by them: a Gibbs step of the prior, so that the
@@ -34,7 +34,6 @@ _WARMUP = 100  # sweeps of one part
 _LONGEST = 64  # times as far apart as first tried, before giving up
 _BATCH_THIN = 16
 _WANTED = 0.3  # of moves of both accepted
-_NO_RECORD = 1e-9  # stands for 0 where an update divides by the number of records
 _LOOKED_AT = (100, 100)  # parameters of the prior, and records of each, that tell the size of a block
 # XLA's threads may wait for each other's batches of small factorisations forever; one cannot
 _OPTIONS = {"xla_cpu_multi_thread_eigen": False}
@@ -74,8 +73,8 @@ def init(
     """Records of a parameter that is drawn from the prior or, as often, from the naive posterior."""
     key_side, key_theta, key_records = jax.random.split(key, 3)
     is_near = jax.random.bernoulli(key_side)
-    s, m = jnp.where(is_near, family.project(y, float(n)), 0.0), jnp.where(is_near, float(n), _NO_RECORD)
-    theta = family.update(prior, s, m).sample(key_theta)
+    near = family.update(prior, family.project(y, float(n)), float(n)).sample(key_theta)
+    theta = jnp.where(is_near, near, prior.sample(key_theta))
     pace = 0.5 * jnp.log(jnp.asarray(setting.imagined, theta.dtype))
     return State(theta, family.sample(key_records, theta, n), pace)
 
@@ -92,9 +91,8 @@ def step(
 ) -> tuple[State, Info]:
     """One sweep; with a gain, the pace is tuned."""
     key_records, key_theta, key_both = jax.random.split(key, 3)
-    n = float(state.x.shape[-1])
     x, replaced = _replace(key_records, state.theta, state.x, family, mechanism, y, setting.block)
-    theta = family.update(prior, _total(family.statistic(x), y), n).sample(key_theta)
+    theta = family.given_records(key_theta, prior, x, jnp.ones(x.shape[-1], bool))
     if not setting.interweaves:
         return State(theta, x, state.pace), Info(replaced, jnp.zeros_like(replaced))
     state, moved = _move(key_both, State(theta, x, state.pace), family, prior, mechanism, y, setting.imagined)
@@ -144,10 +142,8 @@ def _move(
     key_size, key_round, key_imagined, key_theta, key_carried, key_accept = jax.random.split(key, 6)
     size = jnp.exp(state.pace + jax.random.normal(key_size, (), y.dtype))
     m = jnp.clip(jnp.floor(size + jax.random.uniform(key_round, (), y.dtype)), 0, most)
-    imagined = family.statistic(family.sample(key_imagined, state.theta, most))
-    is_counted = jnp.arange(0.0, most) < m
-    s = _total(tuple(jnp.where(is_counted, column, jnp.zeros_like(column)) for column in imagined), y)
-    theta = family.update(prior, s, jnp.maximum(m, _NO_RECORD)).sample(key_theta)
+    imagined = family.sample(key_imagined, state.theta, most)
+    theta = family.given_records(key_theta, prior, imagined, jnp.arange(0.0, most) < m)
     x = family.carried(key_carried, state.x, state.theta, theta)
     log_ratio = _log_ratio(mechanism, *(y - _total(family.alter(records), y) for records in (x, state.x)))
     # what is not a number is taken, so that it is seen
@@ -291,7 +287,7 @@ def batch(
 
 
 def serves(family: AbstractFamily) -> bool:
-    """Any whose parameters can be drawn given its records: all that have a conjugate prior."""
+    """Any whose parameters can be drawn given its records."""
     return not isinstance(family, AbstractGeneralizedLinear)
 
 

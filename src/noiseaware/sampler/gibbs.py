@@ -186,8 +186,8 @@ def draws(
 
 
 def serves(family: AbstractFamily) -> bool:
-    """Any but those of several columns, which the samplers of 2019 serve."""
-    return len(family.columns) <= 1 and not isinstance(family, AbstractQuadraticFamily)
+    """Any exponential family but those of several columns, which the samplers of 2019 serve."""
+    return len(family.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
