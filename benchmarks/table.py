@@ -19,7 +19,8 @@ def add(
     work: str, number: float, measure: str, *, at_least=None, at_most=None, ours: str = "", against: str = ""
 ) -> None:
     """A number that was measured, what it is (`{}` stands for it), and the bar it must be above or below, if any."""
-    bar = [f"≥\u00a0{_shown(at_least)}"] if at_least is not None else [f"≤\u00a0{_shown(at_most)}"] if at_most is not None else []
+    bar = "" if at_least is None else f"≥\u00a0{_shown(at_least)}"
+    bar = bar if at_most is None else f"≤\u00a0{_shown(at_most)}"
     is_met = (at_least is None or number >= at_least) and (at_most is None or number <= at_most)
     line = {
         "script": Path(sys.argv[0]).name,
@@ -27,7 +28,7 @@ def add(
         "ours": ours,
         "against": against,
         "measure": measure.format(_shown(number)),
-        "bar": bar[0] if bar else "",
+        "bar": bar,
         "met": ("yes" if is_met else "no") if bar else "",
         "machine": machine(),
     }
@@ -51,7 +52,8 @@ def machine() -> str:
 
     if jax.default_backend() != "cpu":
         return jax.devices()[0].device_kind
-    return f"{len(os.sched_getaffinity(0))} cores, {platform.machine()}"
+    cores = len(os.sched_getaffinity(0))
+    return f"{cores} core{'s' if cores > 1 else ''}, {platform.machine()}"
 
 
 def main() -> None:
