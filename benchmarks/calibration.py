@@ -10,8 +10,6 @@ import sys
 import time
 import zlib
 
-import table
-
 from noiseaware import calibrate
 from noiseaware.family import Bernoulli, Binomial, Categorical, Exponential, Gamma, Geometric, Normal, Poisson
 from noiseaware.prior import Beta, Dirichlet
@@ -38,6 +36,8 @@ SETTINGS = {
 
 
 def main(trials: str = "2000", *chosen: str) -> None:
+    import table  # beside this file; a test that reads the settings does without
+
     count = int(trials)
     limits = {"over 0.1 %": 1.95, "over 5 %": 1.36}
     counted = dict.fromkeys(limits, 0)
