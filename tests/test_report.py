@@ -240,6 +240,7 @@ def test_a_real_browser_shows_it_without_complaint_or_request(browser, requests,
     assert browser.execute_script(f"return {named}")
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_noise_cost_and_whether_the_method_is_right(tmp_path):
     posterior = na.infer(_release(values=(12,)), na.prior.Beta(0.5, 50), method="hmc", seed=1)
     calibration = Calibration({"theta": np.linspace(0.0025, 0.9975, 200)})

@@ -7,6 +7,7 @@ import pytest
 from noiseaware.cli import app
 
 
+@pytest.mark.slow
 def test_the_smallest_epsilon(run, tmp_path):
     picture = tmp_path / "plan.png"
     options = ["--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "5000", "--width", "0.02"]

@@ -253,6 +253,7 @@ def test_infer_a_regression_from_end_to_end(line, run):
     assert "The regression line of ill over hours" in (line / "line.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_predictions_for_machines(line, run):
     done = run(*INFER, "--method", "naive", "--json", "--at", "hours=3", "--draws", "500")
     document = json.loads(done.stdout)

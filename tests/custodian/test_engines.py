@@ -333,7 +333,7 @@ def test_groups_are_the_same_everywhere(engine, groups, small):
         assert 0 < sum(n for _, n in expected) < small.n
 
 
-@pytest.mark.parametrize("engine", ["postgresql", "spark"])
+@pytest.mark.parametrize("engine", ["postgresql", pytest.param("spark", marks=pytest.mark.slow)])
 def test_so_many_records_of_a_unit_are_summed_everywhere(engine, small):
     """All of them where the cap is high, which leaves out NULL and NaN; else as many, and by chance."""
     model, table = family.Exponential("g", bounds=(0, 48)), small.others[engine]

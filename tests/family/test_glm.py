@@ -82,6 +82,7 @@ def test_integrals_are_those_of_adaptive_quadrature(name, s, x64):
     np.testing.assert_allclose(found[1], [wanted(k, 2) for k in range(3)], atol=most)
 
 
+@pytest.mark.slow
 def test_slopes_of_zero_have_a_derivative(x64):
     for model in MODELS.values():
         theta = jnp.asarray(law(model, 1.0)).at[: len(model.x)].set(0.0)
@@ -121,7 +122,8 @@ def test_one_prior_for_every_coefficient_or_for_all():
     assert model.completed(given).parts["covariates"] is own
 
 
-@pytest.mark.parametrize("name", ["logistic", *(pytest.param(n, marks=pytest.mark.slow) for n in list(MODELS)[2:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["logistic", *list(MODELS)[2:]])
 def test_the_naive_fit_finds_the_coefficients_of_many_records(name, x64, key):
     """Of a million records without noise, to five of its own standard deviations."""
     model, theta = MODELS[name], jnp.asarray(law(MODELS[name], 1.5))

@@ -189,7 +189,7 @@ CASES = {
         lambda p: rounded(p, "0.5"),
     ),
 }
-QUICK = ("opendp", "pydp", "wikimedia")
+QUICK = ("opendp", "pydp")
 EACH = pytest.mark.parametrize("name", [c if c in QUICK else pytest.param(c, marks=pytest.mark.slow) for c in CASES])
 
 

@@ -174,6 +174,7 @@ def test_moments_of_a_record_of_the_prior(p, x64, seed):
 # ---- draws ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_update_matches_importance_sampling(seed):
     compare(1, map(na.mechanism.Laplace, (8.0, 4.0)), seed, chains=200, size=500_000)
 
