@@ -87,6 +87,19 @@ def moments(
     return jnp.concatenate([one, products]), away.T @ away / len(t)
 
 
+def variances(mean: Float[Array, " d"], covariance: Float[Array, "d d"]) -> Float[Array, " k"]:
+    """Those of (c_j, c_i c_j with i ≤ j), with no points: exact but for a product of two columns that depend on each
+    other, which is as if their clipped values were normal,
+
+        Var c_i c_j ≈ v_i v_j + w² + m_i² v_j + m_j² v_i + 2 m_i m_j w,        w = Cov(c_i, c_j)
+    """
+    m, two, _, four = powers(mean, jnp.sqrt(jnp.diag(covariance)), 4)
+    v, w = two - m**2, covariances(mean, covariance)
+    i, j = np.triu_indices(len(mean), 1)
+    pairs = v[i] * v[j] + w**2 + m[i] ** 2 * v[j] + m[j] ** 2 * v[i] + 2 * m[i] * m[j] * w
+    return jnp.concatenate([v, jnp.concatenate([four - two**2, pairs])[_places(len(mean))]])
+
+
 @functools.cache
 def points(d: int, again: bool = False) -> np.ndarray:
     """Standard normal Sobol points, always the same ones; not moved to have the moments of a normal, which is worse."""

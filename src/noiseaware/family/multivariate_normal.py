@@ -98,6 +98,10 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
         return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta), again=True)
 
+    def released_variances(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        """Variances of what the bounds leave of (u, uuᵀ), nearly: what changes of their covariance as θ does."""
+        return _clipped.variances(*self._scaled_law(theta))
+
     def _scaled_law(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         """Mean and covariance of u."""
         parts = self.named(theta)

@@ -21,7 +21,7 @@ from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent
-from noiseaware.sampler import _mode, _moment, _target, chain, limit
+from noiseaware.sampler import _mode, _target, chain, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
 
@@ -221,7 +221,7 @@ def _of_points(release: Release, prior: AbstractPrior) -> str:
     with jax.enable_x64(True):
         noise, y = noise_of(release), jnp.asarray(release.values)
         error = limit.coarseness(release.family, prior, noise, y, release.likely_n)
-    sentence = "The covariance of the sums is held as it is at the mode. " if y.size > _MOST_WORKED_OUT else ""
+    sentence = "The correlations of the sums are held as they are at the mode. " if y.size > _MOST_WORKED_OUT else ""
     if error <= limit.LARGEST:
         return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
     return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
@@ -268,12 +268,12 @@ class Setting(NamedTuple):
         return _target.of(*self[:5], clips=clips, held=self.held)
 
     def holding(self, theta: Float[Array, "..."]) -> "Setting":
-        """With the covariance of one record's statistics held as it is at θ."""
-        return self._replace(held=_moment.released(self.family, theta).covariance)
+        """With the correlations of one record's statistics held as they are at θ."""
+        return self._replace(held=_target.holding(self.family, theta))
 
 
 def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
-    """Chains about the mode. Of many statistics the covariance is held, as it is at the mode in the end."""
+    """Chains about the mode. Of many statistics the correlations are held, as they are at the mode in the end."""
     if not clips or setting.y.size <= _MOST_WORKED_OUT:
         return setting, init(key, setting.target(clips=clips), num_chains)
     target = setting.target(clips=clips)
