@@ -92,8 +92,8 @@ def test_without_bounds_nothing_is_clipped(x64):
 
 
 def test_variances_without_points(x64, seed):
-    """Of a million records: of columns and squares to 1 %, and of products too where columns are independent; where they
-    are not and many are clipped, to two fifths."""
+    """Of a million records: of columns and squares to 1 %, and of products too where columns are independent; else, and
+    with many of them clipped, to two fifths."""
     rng, mean = np.random.default_rng(seed), np.array([0.0, 0.4, -0.6])
     for correlation, slack in ((0.0, 0.01), (0.6, 0.4)):
         law = 0.5 * (correlation + (1 - correlation) * np.eye(3))

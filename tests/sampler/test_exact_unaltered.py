@@ -1,10 +1,12 @@
 """Families whose records are summed as they are: draws against SciPy's law of the sum, for every noise law."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
 
 import noiseaware as na
+from noiseaware.sampler import _latent_sum
 
 DRAWS = 20_000
 MECHANISMS = {
@@ -148,3 +150,25 @@ def test_a_pile_of_rare_events(seed, matches):
     levels = np.quantile(draws, [0.05, 0.25, 0.5, 0.75, 0.95])
     wanted = [weight[kept] @ stats.gamma.cdf(q, 0.5 + k[kept], scale=1 / (1e4 + n)) for q in levels]
     np.testing.assert_allclose(wanted, [0.05, 0.25, 0.5, 0.75, 0.95], atol=4.5 * 0.5 / DRAWS**0.5)
+
+
+@pytest.mark.parametrize("law", MECHANISMS)
+@pytest.mark.parametrize("name", ["bernoulli", "binomial"])
+def test_a_listed_sum_and_a_contour_agree(name, law, x64):
+    """The likelihood with every sum listed, and as it is where they are too many; y possible and far from it."""
+    family, _, prior, _ = FAMILIES[name]
+    theta = jnp.asarray(prior.ppf([0.001, 0.2, 0.7, 0.999]))
+    for n, scale, y in ((1.0, 0.3, 1.0), (10.0, 4.0, 3.0), (120.0, 1.5, 40.0), (120.0, 8.0, -600.0), (120.0, 8.0, 900)):
+        noise, at = MECHANISMS[law](scale), jnp.asarray(float(y))
+        listed = _latent_sum.num_listed(family, n)
+        assert listed
+        found = _latent_sum.likelihood(family, noise, at, n, listed)(theta)
+        np.testing.assert_allclose(found, _latent_sum.likelihood(family, noise, at, n)(theta), rtol=1e-7, atol=1e-6)
+
+
+def test_only_few_sums_are_listed():
+    assert _latent_sum.num_listed(na.family.Bernoulli(), 100.0) == 128
+    assert _latent_sum.num_listed(na.family.Binomial(trials=4), 255.0) == 1024
+    assert _latent_sum.num_listed(na.family.Binomial(trials=4), 256.0) == 0
+    assert _latent_sum.num_listed(na.family.Poisson(), 10.0) == 0
+    assert _latent_sum.num_listed(na.family.Exponential(), 10.0) == 0

@@ -163,3 +163,16 @@ def test_a_count_on_a_fine_grid_has_continuous_noise(seed):
     plain = na.Release(family=na.family.Poisson(), values=[7.25], n=1, mechanism=na.mechanism.Laplace(2.0))
     draws = [na.infer(r, na.prior.Gamma(2, 0.2), seed=seed, num_draws=100).draws["theta"] for r in (gridded, plain)]
     np.testing.assert_allclose(*draws, rtol=1e-9)
+
+
+def test_counts_far_from_what_is_possible_and_from_the_prior(matches, seed):
+    """A noisy count a hundred scales below 0 among others is as by enumeration; one that neither noise nor prior can
+    explain, whose sum lies between the two, is refused rather than answered wrongly."""
+    table = na.Release(family=na.family.Poisson(), values=[-200], n=1, mechanism=na.mechanism.DiscreteLaplace(2.0))
+    rows = [table, na.Release(family=na.family.Poisson(), values=[3], n=1, mechanism=na.mechanism.DiscreteLaplace(2.0))]
+    found = na.infer_each(rows, na.prior.Gamma(0.5, 0.02), num_draws=DRAWS, seed=seed)
+    s, log_mass, cdf = poisson(1, 400)
+    weight = np.exp(log_mass - s / 2.0)
+    matches(found[0].draws["theta"], lambda t: np.array([weight @ cdf(q, s) / weight.sum() for q in t]))
+    with pytest.raises(RuntimeError, match="not finite"):
+        na.infer_each(rows, na.prior.Gamma(1e6, 2e3), num_draws=10, seed=seed)

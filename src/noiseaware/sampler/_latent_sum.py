@@ -1,11 +1,13 @@
 """Unaltered records: log p(y | θ) of their noisy sum.
 
-A sum of n records of a natural exponential family has k(z) = A(η + z) − A(η) in closed form, also for complex z, and
-is integrated along a contour (see _contour) when it is spread over many values. When it is not, its own density
-h_n(s) e^{ηs − nA(η)} is summed against the noise: over the counts nearest to the ends of the support (whole numbers)
-or by quadrature on a log scale with panels that crowd at y (positive reals).
+Where the sum is one of few whole numbers, its own density h_n(s) e^{ηs − nA(η)} is summed against the noise, over all
+of them. Else: a sum of n records of a natural exponential family has k(z) = A(η + z) − A(η) in closed form, also for
+complex z, and is integrated along a contour (see _contour) when it is spread over many values. When it is not, its
+density is summed over the counts nearest to the ends of the support (whole numbers) or integrated on a log scale with
+panels that crowd at y (positive reals).
 """
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -23,6 +25,7 @@ from noiseaware.sampler import _contour
 # support but for e^{−40}, unless it is of few records, and then it goes on smoothly.
 _MANY = 30.0
 _LISTED = 256
+_MOST_LISTED = 1024  # from here on the contour is quicker
 # Quadrature panels from the kink at y outwards, as parts of the way: halving towards it, then even.
 _PANELS = np.concatenate([[0.0], 2.0 ** np.arange(-32, 0) / 128, np.arange(1, 129) / 128])
 _FEW_PANELS = np.concatenate([[0.0], 2.0 ** np.arange(-12, 0) / 24, np.arange(1, 25) / 24])
@@ -58,10 +61,19 @@ class Natural:
         return least, greatest, self.family.ceiling - self.eta[0]
 
 
+def num_listed(family: AbstractScalarFamily, n: float) -> int:
+    """How many sums n records can have; 0 where that is too many to list, or no number."""
+    least, greatest = (float(edge) for edge in family.possible(n))
+    most = greatest - least + 1 if family.is_integer else math.inf
+    return 2 ** math.ceil(math.log2(most)) if most <= _MOST_LISTED else 0
+
+
 def likelihood(
-    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric
+    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, listed: int = 0
 ) -> Callable[[Float[Array, " m"]], Float[Array, " m"]]:
-    """log p(y | θ) as a function of a vector of θ."""
+    """log p(y | θ) as a function of a vector of θ, from all sums where these are `listed` (see num_listed)."""
+    if listed:
+        return jax.vmap(_all(family, mechanism, y, n, listed))
     if family.is_integer and isinstance(mechanism, Laplace):
         return _between_counts(family, mechanism, y, n)
 
@@ -83,6 +95,22 @@ def likelihood(
     shape = n * mean**2 / variance
     few = _few(family, mechanism, y, n, shape)
     return lambda theta: jax.lax.cond(shape < _MANY, few, many, theta)
+
+
+def _all(
+    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, listed: int
+) -> Callable[[Float[Array, ""]], Float[Array, ""]]:
+    """The sum over all that can be."""
+    least, greatest = family.possible(n)
+    s = jnp.minimum(least + jnp.arange(0.0, listed), greatest)
+    is_new = jnp.append(True, jnp.diff(s) > 0)
+    fixed = jnp.where(is_new, family.log_base(s, n) + mechanism.log_density(y - s), -jnp.inf)
+    return lambda theta: _weighed(family, fixed, s, n, family.natural(theta))
+
+
+def _weighed(family: AbstractScalarFamily, fixed: Float[Array, " m"], s: Float[Array, " m"], n: Numeric, eta):
+    """log Σ e^{fixed + ηs − nA(η)}."""
+    return jax.nn.logsumexp(fixed + eta[0] * s) - n * family.log_partition(eta)
 
 
 def _between_counts(
@@ -119,7 +147,7 @@ def _listed(
     smooth = Laplace(mechanism.spread) if mechanism.is_laplace else Gaussian(mechanism.spread)
     noise = jnp.concatenate([mechanism.log_density(y - s[: ends.size]), smooth.log_density(y - s[ends.size :])])
     fixed = family.log_base(s, n) + noise + log_weight
-    return lambda eta: jax.nn.logsumexp(fixed + eta[0] * s) - n * family.log_partition(eta)
+    return lambda eta: _weighed(family, fixed, s, n, eta)
 
 
 def _panels(
@@ -148,8 +176,4 @@ def _few(
     s = jnp.exp(v)
     fixed = family.log_base(s, n) + mechanism.log_density(y - s) + v + log_dv
 
-    def at(theta: Float[Array, ""]) -> Float[Array, ""]:
-        eta = family.natural(theta)
-        return jax.nn.logsumexp(fixed + eta[0] * s) - n * family.log_partition(eta)
-
-    return jax.vmap(at)
+    return jax.vmap(lambda theta: _weighed(family, fixed, s, n, family.natural(theta)))

@@ -34,7 +34,14 @@ def is_altered(family) -> bool:
     return isinstance(family, AbstractUnboundedFamily) and family.is_altered
 
 
-def _likelihoods(family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric | Sizes):
+def num_listed(family: AbstractScalarFamily, n: float | Sizes) -> int:
+    """How many sums to list; 0 where they are not (see _latent_sum)."""
+    return 0 if isinstance(n, Sizes) or is_altered(family) else _latent_sum.num_listed(family, n)
+
+
+def _likelihoods(
+    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric | Sizes, listed: int = 0
+):
     """log p(y | θ) for a vector of θ: one that shows where the mass is, and the exact one."""
     if isinstance(n, Sizes):
         empty = mechanism.log_density(y)
@@ -43,7 +50,7 @@ def _likelihoods(family: AbstractScalarFamily, mechanism: AbstractMechanism, y: 
     if isinstance(family, AbstractUnboundedFamily) and family.is_altered:
         rough = jax.vmap(functools.partial(_altered_sum.approximate, family, mechanism, y, n))
         return rough, functools.partial(_altered_sum.log_likelihood, family, mechanism, y, n)
-    exact = _latent_sum.likelihood(family, mechanism, y, n)
+    exact = _latent_sum.likelihood(family, mechanism, y, n, listed)
     return exact, exact
 
 
@@ -55,9 +62,9 @@ class Seen(NamedTuple):
     n: Numeric | Sizes
 
 
-def _summed(family: AbstractScalarFamily, tables: tuple[Seen, ...]):
+def _summed(family: AbstractScalarFamily, tables: tuple[Seen, ...], listed: int):
     """The same for several tables of one θ."""
-    pairs = [_likelihoods(family, *table) for table in tables]
+    pairs = [_likelihoods(family, *table, listed) for table in tables]
     if len(pairs) == 1:
         return pairs[0]
     rough, exact = zip(*pairs, strict=True)
@@ -67,10 +74,10 @@ def _summed(family: AbstractScalarFamily, tables: tuple[Seen, ...]):
 
 
 def _theta_nodes(
-    family: AbstractScalarFamily, prior: AbstractScalarPrior, tables: tuple[Seen, ...]
+    family: AbstractScalarFamily, prior: AbstractScalarPrior, tables: tuple[Seen, ...], listed: int
 ) -> tuple[Float[Array, "pieces m"], Float[Array, "pieces m"]]:
     """Nodes in the prior's real coordinate and the log posterior density there, up to a constant."""
-    rough, exact = _summed(family, tables)
+    rough, exact = _summed(family, tables, listed)
     count = _NODES_NOISY if any(isinstance(table.n, Sizes) for table in tables) else _NODES
 
     def log_posterior(likelihood, v: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -127,7 +134,7 @@ def _range(
     return jnp.minimum(marks.min(), centre) - reach, jnp.maximum(marks.max(), centre) + reach
 
 
-@functools.partial(jax.jit, static_argnames=("num_draws",))
+@functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
 def draws(
     key: Key[Array, ""],
     family: AbstractScalarFamily,
@@ -137,12 +144,13 @@ def draws(
     n: Numeric | Sizes,
     *,
     num_draws: int,
+    listed: int = 0,
 ) -> Float[Array, " num_draws"]:
     """θ by the inverse CDF of p(θ | y)."""
-    return draws_given(key, family, prior, (Seen(mechanism, y, n),), num_draws=num_draws)
+    return draws_given(key, family, prior, (Seen(mechanism, y, n),), num_draws=num_draws, listed=listed)
 
 
-@functools.partial(jax.jit, static_argnames=("num_draws",))
+@functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
 def draws_given(
     key: Key[Array, ""],
     family: AbstractScalarFamily,
@@ -150,9 +158,10 @@ def draws_given(
     tables: tuple[Seen, ...],
     *,
     num_draws: int,
+    listed: int = 0,
 ) -> Float[Array, " num_draws"]:
     """θ by the inverse CDF of p(θ | y_1, y_2, …) ∝ p(θ) Π_i p(y_i | θ)."""
-    v, log_density = _theta_nodes(family, prior, tables)
+    v, log_density = _theta_nodes(family, prior, tables, listed)
     log_density = jnp.maximum(log_density - log_density.max(), _NOTHING)
     v, log_density = jax.vmap(lambda v, f: _line.refine(v, f, _FINER))(v, log_density)
     return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws))

@@ -22,6 +22,7 @@ from noiseaware.sampler import _line
 _REACH = 45.0  # scales of the noise within which the sum lies, but for e^−45
 _MOST = 1e15  # of a sum without a bound
 _NODES = 1024
+_SURE = 20.0  # e^20 times as much must be within reach of the noise as there may be beyond it
 
 
 def num_listed(family: AbstractScalarFamily, law: AbstractLaw, y: Float[Array, "*b"], n: Numeric) -> int:
@@ -50,14 +51,18 @@ def draws(
         return family.log_base(s, n) + family.update(prior, s[:, None], n).log_normalizer() + law.log_density(y - s)
 
     low, high = _window(family, law, y, n)
+    beyond = _log_beyond(family, law, y, n, low, high)
     if listed:
         nodes = jnp.minimum(low + jnp.arange(0.0, listed), high)
     else:
         pivot = jnp.clip(jnp.round(y), low, high)
         low, high = _line.focus(log_density, low, high, pivot)
         nodes = _line.nodes_between(low, high, jnp.clip(pivot, low, high), _NODES)
+    log_mass = _line.cells(nodes, log_density(nodes), whole=True)[2]
+    is_sure = jax.nn.logsumexp(log_mass) - prior.log_normalizer() > beyond + _SURE
     s = _line.draw_whole(key_count, nodes, log_density(nodes), num_draws)
-    return family.update(prior, s[:, None], n).sample(key_theta, (num_draws,))
+    theta = family.update(prior, s[:, None], n).sample(key_theta, (num_draws,))
+    return jnp.where(is_sure, theta, jnp.nan)  # a prior that the noise cannot explain: seen, and refused, by infer
 
 
 def _window(
@@ -68,5 +73,16 @@ def _window(
     reach = _REACH * jnp.asarray(law.spread, y.dtype)
     least, greatest = (jnp.asarray(edge, y.dtype) for edge in family.possible(n))
     greatest = jnp.minimum(greatest, _MOST)
+    y = jnp.clip(y, least, greatest)  # from far outside, it is the sums at that end that matter
     low, high = jnp.ceil(y - below - reach), jnp.floor(y + above + reach)
     return jnp.clip(low, least, greatest), jnp.clip(high, least, greatest)
+
+
+def _log_beyond(
+    family: AbstractScalarFamily, law: AbstractLaw, y: Float[Array, ""], n: Numeric, low, high
+) -> Float[Array, ""]:
+    """The most that log p(y | s) can be of sums outside the window."""
+    least, greatest = family.possible(n)
+    next_to = jnp.stack([low - 1, high + 1])
+    is_cut = jnp.stack([low > least, high < jnp.minimum(greatest, _MOST)])
+    return jnp.where(is_cut, law.log_density(y - next_to), -jnp.inf).max()

@@ -43,7 +43,10 @@ def draws_given(
 ) -> Float[Array, " num_draws"]:
     """Independent draws of the one θ of several tables."""
     tables = tuple(_seen(release) for release in releases)
-    return _parameter.draws_given(key, releases[0].family, prior, tables, num_draws=num_draws)  # type: ignore[arg-type]
+    family: AbstractScalarFamily = releases[0].family  # type: ignore[assignment]
+    counts = [_parameter.num_listed(family, table.n) for table in tables]  # type: ignore[arg-type]
+    listed = max(counts) if all(counts) else 0
+    return _parameter.draws_given(key, family, prior, tables, num_draws=num_draws, listed=listed)
 
 
 def _seen(release: Release) -> _parameter.Seen:
@@ -205,7 +208,8 @@ def _sampler(
         return lambda key, y: draw(key, family, prior, law, y[0], size)
     assert isinstance(mechanism, AbstractMechanism)
     count = _noisy_count.sizes(n, family, mechanism)
-    return lambda key, y: _parameter.draws(key, family, prior, mechanism, y[0], count, num_draws=num_draws)
+    draw = functools.partial(_parameter.draws, num_draws=num_draws, listed=_parameter.num_listed(family, count))
+    return lambda key, y: draw(key, family, prior, mechanism, y[0], count)
 
 
 def log_likelihood(
