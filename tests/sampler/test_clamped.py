@@ -9,7 +9,7 @@ from tests.sampler.test_hmc import agree, noisy, second_moments, weighted, wisha
 
 import noiseaware as na
 from noiseaware.family import _clipped
-from noiseaware.sampler import _target, hmc, limit
+from noiseaware.sampler import _normal, _target, hmc, limit
 
 
 def release_of(family, x: np.ndarray, scale: float, rng) -> na.Release:
@@ -71,7 +71,7 @@ def test_the_slopes_of_a_held_normal_are_those_of_differentiation(x64, seed):
     covariance = jnp.asarray(np.cov(rng.normal(size=(6, 30))))
     slopes = [
         jax.value_and_grad(f, argnums=(0, 2))(away, covariance, variance)
-        for f in (_target._log_normal, _target._log_normal_held)
+        for f in (_normal.log_density, _normal.log_density_held)
     ]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), *slopes)
     law = stats.multivariate_normal(np.zeros(6), np.asarray(covariance) + np.diag(np.asarray(variance)))

@@ -23,9 +23,8 @@ from noiseaware.artifact import NoisyCount, Release
 from noiseaware.family import AbstractScalarFamily, Categorical
 from noiseaware.mechanism import Identity
 from noiseaware.prior import Dirichlet
-from noiseaware.sampler import _counts, _moment, _noisy_count, _parameter, exact
+from noiseaware.sampler import _counts, _moment, _noisy_count, _normal, _parameter, exact
 
-_JITTER = 1e-10  # of a variance: some covariances have no inverse
 _LISTED = 4096  # possible counts that are all listed, which is quicker than a contour
 
 One = Callable[..., Float[Array, ""]]
@@ -222,9 +221,6 @@ def _one(release: Release, y: Float[Array, "b k"]) -> Callable[..., Float[Array,
         """Normal, with the sum integrated out."""
         mean, covariance = _moment.released(family, theta)
         added = jnp.broadcast_to(noise.spread**2 * (2 * weights if weights.size else 1.0), y.shape)
-        covariance = n * covariance
-        root = jnp.linalg.cholesky(covariance + jnp.diag(added + _JITTER * jnp.diag(covariance)))
-        away = jax.scipy.linalg.solve_triangular(root, y - n * mean, lower=True)
-        return -0.5 * (away**2).sum() - jnp.log(jnp.diag(root)).sum() - 0.5 * y.size * jnp.log(2 * jnp.pi)
+        return _normal.log_density(y - n * mean, n * covariance, added) - 0.5 * y.size * jnp.log(2 * jnp.pi)
 
     return limit

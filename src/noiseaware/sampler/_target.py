@@ -25,9 +25,8 @@ from noiseaware.artifact import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
-from noiseaware.sampler import _moment
+from noiseaware.sampler import _moment, _normal
 
-_JITTER = 1e-10  # of a variance: some covariances have no inverse
 _NAIVE = 200  # draws that tell where the naive posterior is
 
 
@@ -190,14 +189,14 @@ def _of_parameter(
 
     def log_density(v, noise=_noise):
         mean, (unit, covariance) = moments(v)
-        log_normal = _log_normal if held is None else _log_normal_held
+        log_normal = _normal.log_density if held is None else _normal.log_density_held
         away, variance = (y - mean) / unit, noise_variance(v) / unit**2
         return believed(v, noise) + log_normal(away, covariance, variance) - jnp.log(unit).sum()
 
     def information(v):
         """Fisher's, of the mean alone, and the prior's curvature: a Hessian of moments would be fourth derivatives."""
         slope, (unit, covariance) = jax.jacfwd(moments, has_aux=True)(v)
-        root = _root(covariance, noise_variance(v) / unit**2)
+        root = _normal.root(covariance, noise_variance(v) / unit**2)
         across = jax.scipy.linalg.solve_triangular(root, slope / unit[:, None], lower=True)
         return across.T @ across - jax.hessian(believed)(v, _smooth_noise)
 
@@ -214,40 +213,6 @@ def holding(family: AbstractFamily, theta: Float[Array, "..."]) -> Float[Array, 
 
 def _sd(family, theta: Float[Array, "..."]) -> Float[Array, " k"]:
     return jnp.sqrt(family.released_variances(theta))
-
-
-def _root(covariance: Float[Array, "k k"], variance: Float[Array, " k"]) -> Float[Array, "k k"]:
-    """The Cholesky factor of covariance + diag(variance)."""
-    return jnp.linalg.cholesky(covariance + jnp.diag(variance + _JITTER * jnp.diag(covariance)))
-
-
-def _log_normal(
-    away: Float[Array, " k"], covariance: Float[Array, "k k"], variance: Float[Array, " k"]
-) -> Float[Array, ""]:
-    """log Normal(away; 0, covariance + diag(variance)), up to a constant."""
-    root = _root(covariance, variance)
-    white = jax.scipy.linalg.solve_triangular(root, away, lower=True)
-    return -0.5 * (white**2).sum() - jnp.log(jnp.diag(root)).sum()
-
-
-@jax.custom_jvp
-def _log_normal_held(
-    away: Float[Array, " k"], covariance: Float[Array, "k k"], variance: Float[Array, " k"]
-) -> Float[Array, ""]:
-    """The same with slopes for away and variance alone, in half the time: that of a Cholesky factor is not needed."""
-    return _log_normal(away, covariance, variance)
-
-
-@_log_normal_held.defjvp
-def _(at, moved):
-    """With V = covariance + diag(variance): −V⁻¹away, and ½{(V⁻¹away)² − diag V⁻¹}."""
-    away, covariance, variance = at
-    root = _root(covariance, variance)
-    inverse = jax.scipy.linalg.solve_triangular(root, jnp.eye(away.size), lower=True)
-    white = inverse @ away
-    slope = white @ inverse
-    height = -0.5 * (white**2).sum() - jnp.log(jnp.diag(root)).sum()
-    return height, -slope @ moved[0] + 0.5 * (slope**2 - (inverse**2).sum(0)) @ moved[2]
 
 
 def _starts(
