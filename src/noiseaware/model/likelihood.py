@@ -23,9 +23,9 @@ from noiseaware.artifact import NoisyCount, Release
 from noiseaware.family import AbstractScalarFamily, Categorical
 from noiseaware.mechanism import Identity
 from noiseaware.prior import Dirichlet
-from noiseaware.sampler import _counts, _moment, _noisy_count, _normal, _parameter, exact
+from noiseaware.sampler import _counts, _latent_sum, _moment, _noisy_count, _normal, _parameter, exact
 
-_LISTED = 4096  # possible counts that are all listed, which is quicker than a contour
+_MOST_LISTED = 4096  # sums, which is quicker than a contour: what does not depend on θ is worked out once
 
 One = Callable[..., Float[Array, ""]]
 
@@ -162,8 +162,8 @@ def _each(releases: list[Release], theta, weights, look: Callable):
         if isinstance(first.count, NoisyCount):  # all are the same release
             one, alone = _one(first, y), exact.noise_of(first)
             return jax.lax.map(lambda at: look(lambda *a: one(alone, y[0], None, *a), *at), (theta, weights))
-        if (most := _most_counts(releases)) <= _LISTED:
-            one, data = _listed(first.family, most), (_table(first.family, noise, y, n, most), n)
+        if listed := _num_listed(releases):
+            one, data = _listed(first.family, listed), (_log_terms(first.family, noise, y, n, listed), n)
         else:
             one, data = _one(first, y), (noise, y, n)
         return jax.vmap(lambda data, *at: look(lambda *a: one(*data, *a), *at))(data, theta, weights)
@@ -173,32 +173,23 @@ def _stacked(noises: list):
     return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf, float) for leaf in leaves])), *noises)
 
 
-def _most_counts(releases: list[Release]) -> float:
-    """The greatest sum that any of the tables can have, if it is of whole numbers."""
+def _num_listed(releases: list[Release]) -> int:
+    """How many sums to list of every release; 0 where they are not."""
     family = releases[0].family
-    if not isinstance(family, AbstractScalarFamily) or not family.is_integer or family.is_altered:
-        return np.inf
-    return max(float(family.possible(r.n)[1]) for r in releases)
+    if not isinstance(family, AbstractScalarFamily) or family.is_altered:
+        return 0
+    counts = [_latent_sum.num_listed(family, r.n, _MOST_LISTED) for r in releases]
+    return max(counts) if all(counts) else 0
 
 
-def _table(family, noise, y, n, most: float) -> Float[Array, "b counts"]:
-    """log h_n(s) + log p(y | s) for each release and every sum s up to the most: known before θ is."""
-    s = jnp.arange(0.0, most + 1)
-
-    def row(noise, y, n):
-        possible = jnp.minimum(s, family.possible(n)[1])
-        return jnp.where(s == possible, family.log_base(possible, n) + noise.log_density(y[0] - possible), -jnp.inf)
-
+def _log_terms(family, noise, y, n, listed: int) -> Float[Array, "b listed"]:
     with jax.ensure_compile_time_eval():
-        return jax.vmap(row)(noise, y, n)
+        return jax.vmap(lambda noise, y, n: _latent_sum.log_terms(family, noise, y[0], n, listed))(noise, y, n)
 
 
-def _listed(family, most: float) -> Callable[..., Float[Array, ""]]:
-    """log Σ_s h_n(s) e^{ηs − nA(η)} p(y | s), whose slope in η is E[s | y] − n A'(η)."""
-
-    def one(table, n, theta, _):
-        eta = family.natural(theta)
-        return jax.nn.logsumexp(table + eta[0] * jnp.arange(0.0, most + 1)) - n * family.log_partition(eta)
+def _listed(family, listed: int) -> Callable[..., Float[Array, ""]]:
+    def one(terms, n, theta, _):
+        return _latent_sum.summed(family, terms, jnp.arange(0.0, listed), n, family.natural(theta))
 
     return one
 

@@ -61,11 +61,31 @@ class Natural:
         return least, greatest, self.family.ceiling - self.eta[0]
 
 
-def num_listed(family: AbstractScalarFamily, n: float) -> int:
-    """How many sums n records can have; 0 where that is too many to list, or no number."""
-    least, greatest = (float(edge) for edge in family.possible(n))
-    most = greatest - least + 1 if family.is_integer else math.inf
-    return 2 ** math.ceil(math.log2(most)) if most <= _MOST_LISTED else 0
+def num_listed(family: AbstractScalarFamily, n: float, most: int = _MOST_LISTED) -> int:
+    """How many sums n records can have, 0, 1, 2, …; 0 where they are too many to list, or no whole numbers."""
+    count = float(family.possible(n)[1]) + 1 if family.is_integer else math.inf
+    return 2 ** math.ceil(math.log2(count)) if count <= most else 0
+
+
+def log_terms(
+    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, listed: int
+) -> Float[Array, " listed"]:
+    """log h_n(s) + log p(y | s) for every sum s: all that is known of it before θ is."""
+    s = jnp.arange(0.0, listed)
+    possible = jnp.minimum(s, family.possible(n)[1])
+    log_term = family.log_base(possible, n) + mechanism.log_density(y - possible)
+    return jnp.where(s == possible, log_term, -jnp.inf)
+
+
+def summed(
+    family: AbstractScalarFamily,
+    log_terms: Float[Array, " m"],
+    s: Float[Array, " m"],
+    n: Numeric,
+    eta: Float[Array, "1"],
+) -> Float[Array, ""]:
+    """log Σ_s e^{log term + ηs − nA(η)}, whose slope in η is E[s | y] − n A'(η)."""
+    return jax.nn.logsumexp(log_terms + eta[0] * s) - n * family.log_partition(eta)
 
 
 def likelihood(
@@ -73,7 +93,8 @@ def likelihood(
 ) -> Callable[[Float[Array, " m"]], Float[Array, " m"]]:
     """log p(y | θ) as a function of a vector of θ, from all sums where these are `listed` (see num_listed)."""
     if listed:
-        return jax.vmap(_all(family, mechanism, y, n, listed))
+        terms, s = log_terms(family, mechanism, y, n, listed), jnp.arange(0.0, listed)
+        return jax.vmap(lambda theta: summed(family, terms, s, n, family.natural(theta)))
     if family.is_integer and isinstance(mechanism, Laplace):
         return _between_counts(family, mechanism, y, n)
 
@@ -95,22 +116,6 @@ def likelihood(
     shape = n * mean**2 / variance
     few = _few(family, mechanism, y, n, shape)
     return lambda theta: jax.lax.cond(shape < _MANY, few, many, theta)
-
-
-def _all(
-    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, listed: int
-) -> Callable[[Float[Array, ""]], Float[Array, ""]]:
-    """The sum over all that can be."""
-    least, greatest = family.possible(n)
-    s = jnp.minimum(least + jnp.arange(0.0, listed), greatest)
-    is_new = jnp.append(True, jnp.diff(s) > 0)
-    fixed = jnp.where(is_new, family.log_base(s, n) + mechanism.log_density(y - s), -jnp.inf)
-    return lambda theta: _weighed(family, fixed, s, n, family.natural(theta))
-
-
-def _weighed(family: AbstractScalarFamily, fixed: Float[Array, " m"], s: Float[Array, " m"], n: Numeric, eta):
-    """log Σ e^{fixed + ηs − nA(η)}."""
-    return jax.nn.logsumexp(fixed + eta[0] * s) - n * family.log_partition(eta)
 
 
 def _between_counts(
@@ -147,7 +152,7 @@ def _listed(
     smooth = Laplace(mechanism.spread) if mechanism.is_laplace else Gaussian(mechanism.spread)
     noise = jnp.concatenate([mechanism.log_density(y - s[: ends.size]), smooth.log_density(y - s[ends.size :])])
     fixed = family.log_base(s, n) + noise + log_weight
-    return lambda eta: _weighed(family, fixed, s, n, eta)
+    return lambda eta: summed(family, fixed, s, n, eta)
 
 
 def _panels(
@@ -176,4 +181,4 @@ def _few(
     s = jnp.exp(v)
     fixed = family.log_base(s, n) + mechanism.log_density(y - s) + v + log_dv
 
-    return jax.vmap(lambda theta: _weighed(family, fixed, s, n, family.natural(theta)))
+    return jax.vmap(lambda theta: summed(family, fixed, s, n, family.natural(theta)))
