@@ -1,5 +1,7 @@
 """The command: parsing only. What a command needs is imported when it runs, so that --help answers at once."""
 
+import atexit
+import gc
 import os
 import sys
 from importlib.metadata import version
@@ -41,8 +43,13 @@ _FACTORISING = {"linear_regression", "logistic_regression", "poisson_regression"
 _FACTORISING |= {"figure3", "figure4"}
 
 
+_SELDOM = 200_000  # new objects between two searches for garbage
+
+
 def main() -> None:
     """The entry point of the command."""
+    gc.set_threshold(_SELDOM)  # nearly all that a command makes lives as long as it does, and a search takes long
+    atexit.register(gc.freeze)  # the last one, when the process ends
     if sys.argv[1:2] not in (["calibrate"], ["reproduce"]) or "--quick" in sys.argv:
         compile_quickly()  # the others run what they compile a thousand times
     elif _FACTORISING & set(sys.argv):

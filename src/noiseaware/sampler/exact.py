@@ -34,7 +34,7 @@ def draws(
     key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
 ) -> Float[Array, "num_draws ..."]:
     """Independent draws of θ."""
-    y = jnp.asarray(release.values)
+    y = release.values
     return _sampler(release.family, prior, law_of(release), y, release.count, num_draws)(key, y)
 
 
