@@ -104,10 +104,10 @@ def likelihood(
     def whole(theta: Float[Array, ""]) -> Float[Array, ""]:
         point = by_contour(theta)
         many = (point.variance > _MANY) & (point.mean**2 > _MANY * point.variance)
-        return jnp.where(many, point.log_density, listed(family.natural(theta)))
+        return jnp.where(many, point.log_density, near_ends(family.natural(theta)))
 
     if family.is_integer:
-        listed = _listed(family, mechanism, y, n)
+        near_ends = _near_ends(family, mechanism, y, n)
         return jax.vmap(whole)
     many = jax.vmap(lambda theta: by_contour(theta).log_density)
     if family.possible(1.0)[0] != 0:
@@ -135,7 +135,7 @@ def _between_counts(
     return lambda theta: constant + jnp.logaddexp(share[0] + lower(theta), share[1] + upper(theta))
 
 
-def _listed(
+def _near_ends(
     family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric
 ) -> Callable[[Float[Array, "1"]], Float[Array, ""]]:
     """The sum over the counts nearest to the ends, and the integral of the smooth rest (Euler–Maclaurin) between."""

@@ -12,6 +12,7 @@ Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number o
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +35,7 @@ def draws(
     key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
 ) -> Float[Array, "num_draws ..."]:
     """Independent draws of θ."""
-    y = release.values
+    y: Any = release.values  # NumPy's: to make it JAX's would be two small programs more to compile
     return _sampler(release.family, prior, law_of(release), y, release.count, num_draws)(key, y)
 
 
@@ -207,6 +208,7 @@ def _sampler(
         draw = functools.partial(_unseen_count.draws, num_draws=num_draws, listed=listed)
         return lambda key, y: draw(key, family, prior, law, y[0], size)
     assert isinstance(mechanism, AbstractMechanism)
+    assert isinstance(family, AbstractScalarFamily)
     count = _noisy_count.sizes(n, family, mechanism)
     draw = functools.partial(_parameter.draws, num_draws=num_draws, listed=_parameter.num_listed(family, count))
     return lambda key, y: draw(key, family, prior, mechanism, y[0], count)
