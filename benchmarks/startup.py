@@ -15,7 +15,7 @@ import table
 
 import noiseaware as na
 
-ROUNDS = 5
+ROUNDS = 15
 IMPORT = [sys.executable, "-c", "import jax"]
 COMMAND = [sys.executable, "-m", "noiseaware"]
 RELEASES = {

@@ -14,7 +14,8 @@ def process(*words: str, **options):
 
 
 LOADED = """
-import sys
+import os, sys
+os._exit = sys.exit
 sys.argv[1:] = {words}
 try:
     import noiseaware.__main__

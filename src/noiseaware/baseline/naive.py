@@ -4,7 +4,6 @@
 """
 
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount, Release, likely
@@ -15,7 +14,7 @@ from noiseaware.prior import AbstractPrior, Numeric
 
 def posterior(release: Release, prior: AbstractPrior) -> AbstractPrior:
     """The conjugate posterior of someone who does not know of the noise."""
-    return _update(release.family, prior, jnp.asarray(release.values), release.likely_n)
+    return _update(release.family, prior, release.values, float(release.likely_n))
 
 
 def draws(
@@ -35,7 +34,7 @@ def batch(
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone."""
-    return jax.vmap(lambda key, y: _update(family, prior, y, likely(n)).sample(key, (num_draws,)))(keys, y)
+    return jax.vmap(lambda key, y: _update(family, prior, y, float(likely(n))).sample(key, (num_draws,)))(keys, y)
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
@@ -51,5 +50,6 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
     )
 
 
+@jax.jit
 def _update(family, prior: AbstractPrior, y: Float[Array, " k"], n: Numeric) -> AbstractPrior:
     return family.update(prior, family.project(y, n), n)

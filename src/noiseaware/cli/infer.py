@@ -1,8 +1,6 @@
 """`noiseaware infer`: the table on stdout needs JAX and NumPy only, so that it comes quickly."""
 
-import importlib
 import sys
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,8 +62,6 @@ def infer(
     _check_outputs(output, report, force=force, json=json)
     if calibrate and report is None:
         raise ValueError("--calibrate must go with --report, the page that it is told on.")
-    # while XLA compiles: what the table on stdout needs in the end
-    threading.Thread(target=importlib.import_module, args=("scipy.special",), daemon=True).start()
     from noiseaware.posterior import infer as infer_posterior
 
     believed, release = parse(prior), read(path, family)

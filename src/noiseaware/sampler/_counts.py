@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
@@ -73,7 +74,7 @@ class Shape(NamedTuple):
 
 
 def shape_for(
-    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "*batch J"], n: Numeric | Total
+    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array | np.ndarray, "*batch J"], n: Numeric | Total
 ) -> Shape:
     """Every count from 0 to n where that is affordable, else the widest window that any count needs, in strides."""
     if (most := float(most_of(n))) < _MOST_BLOCKS:

@@ -12,7 +12,6 @@ Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number o
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +34,7 @@ def draws(
     key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
 ) -> Float[Array, "num_draws ..."]:
     """Independent draws of θ."""
-    y: Any = release.values  # NumPy's: to make it JAX's would be two small programs more to compile
+    y = release.values  # NumPy's: to make it JAX's would be two small programs more to compile
     return _sampler(release.family, prior, law_of(release), y, release.count, num_draws)(key, y)
 
 
@@ -189,10 +188,10 @@ def _sampler(
     family,
     prior: AbstractPrior,
     mechanism: AbstractLaw,
-    y: Float[Array, "*b k"],
+    y: Float[Array | np.ndarray, "*b k"],
     n: int | NoisyCount,
     num_draws: int,
-) -> Callable[[Key[Array, ""], Float[Array, " k"]], Float[Array, "num_draws ..."]]:
+) -> Callable[[Key[Array, ""], Float[Array | np.ndarray, " k"]], Float[Array, "num_draws ..."]]:
     """The function from a key and one release's values to draws; sized so that it serves every row of y."""
     if isinstance(mechanism, Identity):
         return lambda key, y: family.update(prior, family.project(y, n), n).sample(key, (num_draws,))
@@ -204,7 +203,7 @@ def _sampler(
         assert isinstance(family, AbstractScalarFamily)
         assert not isinstance(n, NoisyCount)
         law, size = mechanism, float(n)
-        listed = _unseen_count.num_listed(family, law, y[..., 0], size)
+        listed = _unseen_count.num_listed(family, law, jnp.asarray(y[..., 0]), size)
         draw = functools.partial(_unseen_count.draws, num_draws=num_draws, listed=listed)
         return lambda key, y: draw(key, family, prior, law, y[0], size)
     assert isinstance(mechanism, AbstractMechanism)
