@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._moment import AbstractMomentFamily, all_pairs
+from noiseaware.family._quadratic import raised
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.multivariate_normal import MultivariateNormal, update_normal
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
@@ -31,7 +32,6 @@ from noiseaware.prior import Normal as NumberPrior
 _NODES = np.arange(-8, 8.0625, 0.125)
 _WEIGHTS = 0.125 * np.exp(-0.5 * _NODES**2) / np.sqrt(2 * np.pi)
 _FLATTEST = 1e-12  # under the root of s², so that slopes of 0 have a derivative
-_SHARE = 1e-9  # of the mean squared record: how flat a projected scatter may be
 _LEAST = 1e-8  # of a variance: where all y are the same there is none
 _STEPS, _LONGEST = 40, 0.5  # of the fit: how many, and how far one may move a, in sd and in mean
 
@@ -74,11 +74,6 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """All but y with itself."""
         return all_pairs(self.dimension)[:-1]
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        names = self.columns
-        return tuple(f"sum[{c}]" for c in names) + tuple(f"sum[{names[i]}·{names[j]}]" for i, j in self.pairs)
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
@@ -207,9 +202,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         """The scatter of x is made positive, and the mean of y brought within its bounds."""
         p = len(self.x)
         mean, scatter = self._split(s, n)
-        values, vectors = jnp.linalg.eigh(scatter)
-        least = _SHARE * jnp.maximum(values[-1], n * _SHARE)
-        moments = (vectors * jnp.maximum(values, least)) @ vectors.T + n * jnp.outer(mean, mean)
+        moments = raised(scatter, n) + n * jnp.outer(mean, mean)
         first, second, order, _ = _places(p)
         total = s[p] if self.intervals is None else s[p].clip(-n, n)
         return jnp.concatenate([s[:p], total[None], moments[first, second], s[self._crosses]])[order]

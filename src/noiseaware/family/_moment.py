@@ -39,6 +39,12 @@ class AbstractMomentFamily(AbstractFamily):
         return self.intervals is not None
 
     @property
+    def statistics(self) -> tuple[str, ...]:
+        """The names of Σu_j and Σu_i u_j."""
+        names = self.columns
+        return tuple(f"sum[{c}]" for c in names) + tuple(f"sum[{names[i]}·{names[j]}]" for i, j in self.pairs)
+
+    @property
     def degrees(self) -> tuple[int, ...]:
         """How many entries of u each statistic multiplies."""
         return (1,) * self.dimension + (2,) * len(self.pairs)

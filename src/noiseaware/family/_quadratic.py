@@ -83,9 +83,7 @@ class AbstractQuadraticFamily(AbstractMomentFamily):
     def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
         """The scatter's eigenvalues are raised to be positive."""
         mean, scatter = self.split(s, n)
-        values, vectors = jnp.linalg.eigh(scatter)
-        least = _SHARE * jnp.maximum(values[-1], n * _SHARE)
-        return self.joined(mean, (vectors * jnp.maximum(values, least)) @ vectors.T, n)
+        return self.joined(mean, raised(scatter, n), n)
 
     def from_real(
         self, v: Float[Array, " k"], n: Numeric
@@ -105,6 +103,13 @@ class AbstractQuadraticFamily(AbstractMomentFamily):
         mean, scatter = self.split(s, n)
         factor = jnp.linalg.cholesky(scatter / n)
         return jnp.concatenate([mean, jnp.log(jnp.diag(factor)), factor[np.tril_indices(d, -1)]])
+
+
+def raised(scatter: Float[Array, "d d"], n: Numeric, share: float = _SHARE) -> Float[Array, "d d"]:
+    """The scatter with eigenvalues raised to be positive, at least that share of the largest."""
+    values, vectors = jnp.linalg.eigh(scatter)
+    least = share * jnp.maximum(values[-1], n * share)
+    return (vectors * jnp.maximum(values, least)) @ vectors.T
 
 
 def log_scatters(d: int, n: Numeric) -> Float[Array, ""]:

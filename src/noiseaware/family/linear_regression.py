@@ -22,13 +22,12 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
-from noiseaware.family._moment import checked_columns, checked_intervals
+from noiseaware.family._moment import all_pairs, checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots_of_both
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.family.multivariate_normal import (
     MultivariateNormal,
     evidence_of_count,
-    moment_names,
     update_normal,
 )
 from noiseaware.prior import (
@@ -71,10 +70,6 @@ class LinearRegression(AbstractQuadraticFamily):
     @property
     def dimension(self) -> int:
         return len(self.x) + 1
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        return moment_names(self.columns)
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
@@ -281,7 +276,7 @@ def _sum_places(d: int) -> np.ndarray:
 def _scaled_moments(covariates: CovariateMoments, centre: np.ndarray, half: np.ndarray) -> CovariateMoments:
     """The moments of x in the units of u."""
     p = len(centre)
-    pairs = [(i, j) for i in range(p) for j in range(i, p)]
+    pairs = all_pairs(p)
     forward = np.zeros((p + len(pairs),) * 2)
     forward[:p, :p] = np.diag(1 / half)
     shift = np.append(-centre / half, np.zeros(len(pairs)))

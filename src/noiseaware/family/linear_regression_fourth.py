@@ -14,6 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import AbstractFamily
+from noiseaware.family._moment import all_pairs
+from noiseaware.family._quadratic import raised
 from noiseaware.family.linear_regression import LinearRegression
 from noiseaware.prior import AbstractPrior, CovariateMoments, NormalInverseGamma, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
@@ -138,20 +140,17 @@ class LinearRegressionFourth(AbstractFamily):
         if self.regression.intervals is not None:
             low = jnp.where(squares, 0.0, -1.0)
             moments = jnp.clip(moments, low, 1.0)
-        numbers = [(j,) for j in range(p)] + [(i, j) for i in range(p) for j in range(i, p)]
+        numbers = [*((j,) for j in range(p)), *all_pairs(p)]
         mean = moments[np.array([places[power] for power in numbers])]
         products = moments[np.array([[places[tuple(sorted(a + b))] for b in numbers] for a in numbers])]
-        values, vectors = jnp.linalg.eigh(products - jnp.outer(mean, mean))
-        least = _SHARE * jnp.maximum(values[-1], _SHARE)
-        covariance = (vectors * jnp.maximum(values, least)) @ vectors.T
+        covariance = raised(products - jnp.outer(mean, mean), 1.0, _SHARE)
         second = covariance[:p, :p] + jnp.outer(mean[:p], mean[:p])
         return CovariateMoments(jnp.concatenate([mean[:p], second[np.triu_indices(p)]]), covariance)
 
     def _places(self) -> tuple[dict[tuple[int, ...], int], np.ndarray]:
         """Where each product of covariates stands among the statistics, and which statistics are squares."""
         d = self.regression.dimension
-        pairs = [(i, j) for i in range(d) for j in range(i, d)]
-        powers = [*((j,) for j in range(d)), *pairs, *self.powers]
+        powers = [*((j,) for j in range(d)), *all_pairs(d), *self.powers]
         return {power: place for place, power in enumerate(powers)}, np.array([_is_square(power) for power in powers])
 
 

@@ -49,10 +49,6 @@ class MultivariateNormal(AbstractQuadraticFamily):
         return len(self.names)
 
     @property
-    def statistics(self) -> tuple[str, ...]:
-        return moment_names(self.names)
-
-    @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
         column, other = ("column", self.names), ("other_column", self.names)
         return {"mean": (column,), "covariance": (column, other)}
@@ -164,9 +160,3 @@ def update_normal(
 def evidence_of_count(prior: NormalInverseWishart, d: int, n: Numeric) -> Float[Array, ""]:
     """The factor of n in ∫ p(θ) |Σ|^{−n/2} e^{…} dθ, less 2^{dn/2}."""
     return multigammaln(0.5 * (prior.dof + n), d) - 0.5 * d * jnp.log(prior.count + n)
-
-
-def moment_names(columns: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of Σu_j and Σu_i u_j."""
-    pairs = [(a, b) for i, a in enumerate(columns) for b in columns[i:]]
-    return tuple(f"sum[{c}]" for c in columns) + tuple(f"sum[{a}·{b}]" for a, b in pairs)

@@ -72,7 +72,7 @@ def sizes(count: int | NoisyCount, family: AbstractFamily, mechanism: AbstractMe
 
 
 def _spacing(count: NoisyCount, family: AbstractFamily, mechanism: AbstractMechanism) -> float:
-    """Between nodes, in scales of the noise of n: half of how many records the noise of y hides, within limits."""
+    """Between nodes, in scales of the noise of n: 0.7 of how many records the noise of y hides, within limits."""
     try:
         most = family.sensitivity("add_remove")
     except ValueError:  # without bounds

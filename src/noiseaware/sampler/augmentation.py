@@ -1,4 +1,4 @@
-"""Data augmentation with interweaving: chains over θ and every record of the table, exact for any family and bounds.
+"""Data augmentation with interweaving: chains over θ and every record of the table, exact for any bounds.
 
     1  records    x' ~ p(x | θ); a block of them takes the place of its old ones with probability
                   min(1, p(y − Σr(x'))/p(y − Σr(x))), p the density of the noise, r what the bounds leave of t
@@ -12,7 +12,7 @@ does not, 3 stands still and 2 is nearly an independent draw (Yu & Meng 2011; Ju
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -252,7 +252,7 @@ def draws(
     num_chains = int(np.clip(_AT_ONCE // n, *_CHAINS))
     y = jnp.broadcast_to(jnp.asarray(release.values), (num_chains, len(release.values)))
     setting, each = sized(family, prior, mechanism, n), -(-num_draws // num_chains)
-    key_warm, *keys = jax.random.split(key, 2 + _LONGEST.bit_length())
+    key_warm, *keys = jax.random.split(key, 1 + _LONGEST.bit_length())
     states = warmed(key_warm, family, prior, mechanism, y, n, each, setting)
     theta = jnp.zeros(())
     for doubling, key_kept in enumerate(keys):
@@ -293,15 +293,7 @@ def serves(family: AbstractFamily) -> bool:
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
     """Exact in law, bounds included, but for what is neglected of coarse noise and of private bounds."""
-    spread = np.asarray(release.mechanism.spread)
-    if spread.ndim == 0:
-        return exact.explanation(release, prior)
-    least: Any = type(release.mechanism)
-    alike = Release(
-        family=release.family, values=release.steps, n=release.n, mechanism=least(float(spread.min())),
-        origin=release.origin,
-    )  # fmt: skip
-    return exact.explanation(alike, prior)  # of several scales the least counts
+    return exact.explanation(release, prior)
 
 
 def _check(family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: int) -> None:

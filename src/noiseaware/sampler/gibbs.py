@@ -113,6 +113,7 @@ def _draw_vector(
 ) -> tuple[Float[Array, " k"], Float[Array, " k"], Bool[Array, ""]]:
     """Several: a joint draw is moved to agree with y (Matheron's rule), until a table could have it."""
     k = y.size
+    is_altered = mean.size > k
     covariance = covariance + _JITTER * jnp.diag(jnp.diag(covariance))
     root = jnp.linalg.cholesky(covariance)
     inner = covariance[-k:, -k:] + jnp.diag(state.noise_variance)
@@ -126,7 +127,8 @@ def _draw_vector(
         moved = joint + covariance[:, -k:] @ jax.scipy.linalg.cho_solve(factor, y - joint[-k:] - noise)
         s = family.project(moved[:k], n)
         is_valid = (jnp.abs(s - moved[:k]) <= 1e-5 * (1 + jnp.abs(s))).all()
-        return key, jnp.where(is_valid, s, state.s), jnp.where(is_valid, moved[-k:], state.s), (is_valid, tries[1] + 1)
+        released = jnp.where(is_valid | is_altered, moved[-k:], state.s)
+        return key, jnp.where(is_valid, s, state.s), released, (is_valid, tries[1] + 1)
 
     start = (key, state.s, state.s, (jnp.array(False), 0))
     _, s, released, (is_new, _) = jax.lax.while_loop(lambda c: ~c[3][0] & (c[3][1] < _TRIES), propose, start)

@@ -212,7 +212,9 @@ class Variant:
         sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
         if isinstance(release.mechanism, Identity):
             return sentence + " There is no noise."
-        return sentence + " Records outside the bounds are taken as if they had not been clamped."
+        if not _regression(release.family).is_altered:
+            return sentence
+        return sentence + " Records outside the bounds are taken as if they had not been moved to them."
 
     def serves(self, family: AbstractFamily) -> bool:
         """Regressions; with fourth moments where they are taken from the release, and without them elsewhere."""

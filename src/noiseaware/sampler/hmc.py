@@ -247,10 +247,12 @@ def _check_enough(family: AbstractFamily, prior: AbstractPrior, n: int | NoisyCo
     if isinstance(n, NoisyCount):
         if _has_given_moments(prior):
             raise ValueError("prior must be of the covariates themselves where n is private, got their moments.")
-    elif isinstance(family, AbstractQuadraticFamily) and n <= family.dimension:
+        return
+    quadratic = family.as_quadratic(prior)
+    if quadratic is not None and n <= (d := quadratic[0].dimension):
         raise ValueError(
-            f"n must be at least {family.dimension + 1} for hmc with {family.dimension} columns, got {n:g}; "
-            "use fewer columns or, for a regression, method='mcmc_ind'."
+            f"n must be at least {d + 1} for hmc with {d} columns, got {n:g}; "
+            "use fewer columns, or method='augmentation'."
         )
 
 
@@ -279,8 +281,9 @@ def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: in
     target = setting.target(clips=clips)
     setting = setting.holding(target.theta(key, target.starts[0]))
     target = setting.target(clips=clips)
-    setting = setting.holding(target.theta(key, _mode.climb(*target[1:4]).mode))
-    return setting, init(key, setting.target(clips=clips), num_chains)
+    mode = _mode.climb(*target[1:4]).mode
+    setting = setting.holding(target.theta(key, mode))
+    return setting, init(key, setting.target(clips=clips)._replace(starts=mode[None]), num_chains)
 
 
 @functools.partial(jax.jit, static_argnames=("clips", "num_chains"))
@@ -309,7 +312,7 @@ def draws(
     num_chains = _FEW_CHAINS if clips and y.size > _MOST_WORKED_OUT else _CHAINS
     each = -(-num_draws // num_chains)
     block = min(each, _BLOCK)
-    key_start, key_warm, *keys = jax.random.split(key, 3 + _LONGEST.bit_length())
+    key_start, key_warm, *keys = jax.random.split(key, 2 + _LONGEST.bit_length())
     *warm, last = (jax.tree.map(lambda a, i=i: a[i], _phases(block, 1)) for i in range(4))
     setting = Setting(family, prior, mechanism, y, _target.size_of(family, prior, release.count))
     setting, state = _start(key_start, setting, clips=clips, num_chains=num_chains)
