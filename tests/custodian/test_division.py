@@ -106,6 +106,16 @@ def test_an_empty_table_and_one_of_one_record_are_both_released(neighbour):
     assert na.infer(release, na.prior.Beta(1, 1), seed=0).is_exact
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
+def test_no_record_of_a_json_file_decides_whether_it_is_released(name, tmp_path):
+    """A key that a record lacks is NULL, so that the neighbours of a file are read as it is; and so is an empty one."""
+    for records, totals in ((['{"ill": 1}', '{"y": 2}'], ([1], 2)), (['{"y": 2}'], ([0], 1)), ([], ([0], 0))):
+        (tmp_path / name).write_text("\n".join(records) if name == "t.jsonl" else f"[{', '.join(records)}]")
+        model = na.family.Bernoulli("ill")
+        assert Table(tmp_path / name).sums(model, 0, least=0) == totals
+        assert na.release(tmp_path / name, model, epsilon=1, neighbours="add_remove").n_mechanism.scale == 4.0
+
+
 def test_what_a_private_n_costs_comes_out_of_the_promise():
     """Shares of ε, or of ρ, add up; private bounds are paid first."""
     private = {"bounds": "private", "bounds_share": "0.2", "neighbours": "add_remove"}

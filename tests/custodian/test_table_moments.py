@@ -136,7 +136,7 @@ def test_names_that_differ_by_case_alone_are_refused(frame):
         Table(frame({"x": [1.0], "X": [2.0]})).sums(model, 6)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine not in ("json", "array")])
 def test_every_column_must_be_there(engine, tmp_path, seed):
     model = family.MultivariateNormal(["a", "z"], bounds=(0, 9))
     with pytest.raises(ValueError, match=r"must have one column 'z', got 0\.$"):

@@ -1,7 +1,7 @@
 """Files of confidential records as DuckDB relations: CSV, Parquet and JSON.
 
-The names of the columns are public, and all else is read so that no record can make an error; an engine's own message,
-which may quote a record, is never passed on.
+The names of the columns are public, but for JSON's, which the records hold themselves; and all else is read so that no
+record can make an error; an engine's own message, which may quote a record, is never passed on.
 """
 
 import codecs
@@ -19,7 +19,7 @@ from typing import Any
 import duckdb
 
 from noiseaware.custodian.parser import literal, quoted
-from noiseaware.custodian.quiet import interruptible, quietly
+from noiseaware.custodian.quiet import quietly
 
 OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
 _LONGEST_LINE = 2**20
@@ -129,20 +129,14 @@ def header(path: Path) -> tuple[list[str], str]:
 def _read_json(
     own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, _: contextlib.ExitStack
 ) -> duckdb.DuckDBPyRelation:
-    """JSON, one object a line or one array: the keys are the schema, and a value is taken as text.
+    """JSON, one object a line or one array: a value is taken as text, and a key that a record lacks is NULL.
 
-    In a file of lines, a broken line is a record of NULL; in a broken array the records cannot be told apart.
+    In a file of lines, a broken line is a record of NULL; in a broken array the records cannot be told apart. There is
+    no schema beside the records, so a column cannot be missing: to refuse it would tell that no record has it.
     """
     layout = quietly(lambda: _layout(path), complaint)
     records = f"read_json_objects({_address(path)}, {layout})"
     pointers = {column: literal("/" + column.replace("~", "~0").replace("/", "~1")) for column in columns}
-
-    def has(pointer: str) -> bool:
-        having = f"SELECT 1 FROM {records} WHERE json_exists(json, {pointer}) LIMIT 1"
-        found = quietly(lambda: interruptible(own.sql(having).fetchall, own.interrupt), complaint)
-        return bool(found)
-
-    check_columns(columns, [column for column, pointer in pointers.items() if has(pointer)], path.name)
     wanted = ", ".join(f"json ->> {pointer} AS {quoted(column)}" for column, pointer in pointers.items())
     return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
 
@@ -177,6 +171,7 @@ def _address(path: Path) -> str:
 
 
 def check_columns(columns: Sequence[str], names: list[str], table: str) -> None:
+    """Refuse a table that does not have each column once."""
     for column in columns:
         if names.count(column) != 1:
             raise ValueError(f"table {table} must have one column {column!r}, got {names.count(column)}.")
