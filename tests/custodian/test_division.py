@@ -126,6 +126,15 @@ def test_what_a_private_n_costs_comes_out_of_the_promise():
     assert (terms.of_statistics.rho, terms.of_n.rho) == pytest.approx((1.8, 0.2))
 
 
+@pytest.mark.parametrize("promise", [{"epsilon": 1}, {"rho": 1}], ids=str)
+@pytest.mark.parametrize(("share", "sentence"), [("1e-700", "nearer to 1: no float"), ("1e-40", "must be larger: n")])
+def test_a_share_that_leaves_n_no_room_is_refused_before_the_charge(share, sentence, promise, clinic, tmp_path):
+    ledger = na.Ledger.create(tmp_path / "a.ledger", **promise)
+    with pytest.raises(ValueError, match=sentence):
+        na.release(clinic, WAIT, **promise, neighbours="add_remove", n_share=share, ledger=ledger)
+    assert ledger.spent == 0
+
+
 def test_noise_grows_with_the_records_of_a_person(clinic):
     one, five = (
         na.release(clinic, WAIT, epsilon=1, unit="patient", max_records=k, n_share="1/2") for k in (1, 5)

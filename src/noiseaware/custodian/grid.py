@@ -53,8 +53,11 @@ class Grid:
 
 
 def whole_grid(guarantee: Guarantee, moved: int) -> Grid:
-    """The grid of a count that neighbours move by so much at most."""
-    return Grid(0, moved, moved**2, calibrated(guarantee, moved, moved**2), guarantee)
+    """The grid of a count that neighbours move by so much at most; refused if it leaves no room for the noise."""
+    grid = Grid(0, moved, moved**2, _noise(guarantee, moved, moved**2), guarantee)
+    if MOST_RECORDS + _NOISE_REACH * grid.mechanism.spread >= _ROOM:
+        raise ValueError(f"n_share, or epsilon or rho, must be larger: n with noise of {guarantee} must fit 64 bits.")
+    return grid
 
 
 def finest_grid(
@@ -116,8 +119,13 @@ def _calibrated(
     entries = getattr(family, "entries", (1,))
     if sensitivity == 0:
         return None
+    mechanism = _noise(guarantee, sensitivity, squared, entries)
+    return Grid(exponent, sensitivity, squared, mechanism, guarantee, entries)
+
+
+def _noise(guarantee: Guarantee, sensitivity: int, squared: int, entries: Sequence[int] = (1,)) -> AbstractMechanism:
+    """The least noise that keeps a promise; refused if it has no scale."""
     try:
-        mechanism = calibrated(guarantee, sensitivity, squared, entries)
-        return Grid(exponent, sensitivity, squared, mechanism, guarantee, entries)
+        return calibrated(guarantee, sensitivity, squared, entries)
     except OverflowError:
         raise ValueError("epsilon or rho must be nearer to 1: no float can hold its noise scale.") from None

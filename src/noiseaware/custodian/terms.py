@@ -33,6 +33,7 @@ class Terms:
 
     @property
     def max_records(self) -> int:
+        """How many records of one person are summed at most."""
         return 1 if self.unit is None else self.unit.max_records
 
     @property
@@ -41,6 +42,7 @@ class Terms:
         return 1 if self.of_n is None else 0
 
     def grid(self, family: AbstractFamily) -> Grid:
+        """The grid of the statistics."""
         return finest_grid(family, self.of_statistics, self.neighbours, self.max_records)
 
     @property
@@ -85,6 +87,7 @@ def terms_of(
     terms = Terms(promise, relation, selection, person, groups, of_statistics, of_n)
     for possible in [family] if selection is None else [within(family, ends) for ends in selection.extremes]:
         terms.grid(possible)  # on a ladder of powers of two no other bounds have a coarser or wider grid
+    _ = terms.n_grid  # refuses a share that is too small
     return terms
 
 
