@@ -220,6 +220,38 @@ def statistic_within_a_map(p, db: Unit):
     return db.map(lambda x: p.laplace(pp.clip(db.sum(), 0, 1), epsilon=1)).sum()
 
 
+@refused("not proved", "only the record may be private")
+@pp.program(epsilon=3)
+def sample_within_a_map(p, db: Coin):
+    posterior = coin_posterior(db)
+    return db.map(lambda x: p.sample(posterior, within=("1/5", "4/5"))).sum()
+
+
+@refused("not proved", "the set of candidates must not depend on the data")
+@pp.program(epsilon=1)
+def candidates_by_a_count_that_can_be_0(p, db: Coin):
+    return p.exponential([0, db.count() / db.count()], lambda r: 0 * r, epsilon=1)
+
+
+@refused("not proved", "the sensitivity must not depend on the data")
+@pp.program(epsilon=1)
+def sensitivity_by_a_count_that_can_be_0(p, db: Coin):
+    return p.laplace(db.count(), epsilon=1, sensitivity=db.count() / db.count())
+
+
+@refused("not proved", "the prior must not depend on the data")
+@pp.program(epsilon=1)
+def prior_by_a_count_that_can_be_0(p, db: Coin):
+    return p.laplace(coin_posterior(db, 1 + db.count() / db.count(), 1).b, epsilon=1)
+
+
+@refused("not proved", TOO_DEAR)
+@pp.program(epsilon=2)
+def a_count_by_a_draw_that_can_be_0(p, db: Coin):
+    noisy = p.laplace(db.count(), epsilon=1)
+    return p.laplace(1000 * db.count() * (1 - noisy / noisy), epsilon=1)
+
+
 @refused("not proved", "a model of public records must not depend on the data")
 @pp.program(epsilon=1)
 def public_records_in_a_private_model(p, db: Unit):

@@ -214,7 +214,7 @@ class _Proof:
 
     def _records_alone(self, mechanism: Mechanism) -> None:
         """Within map the record alone may be private; outside, no record may be."""
-        found = list(walk([*mechanism.values, mechanism.epsilon, mechanism.width]))
+        found = list(walk(mechanism.inputs))
         records = [node for node in found if isinstance(node, Record)]
         records += [n.mechanism.record for n in found if isinstance(n, Draw) and n.mechanism.record is not None]
         if any(record is not mechanism.record for record in records):

@@ -48,7 +48,7 @@ def _log(x: Fraction) -> Fraction:
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     **PLAIN,
-    "/": lambda a, b: a / b if b else Fraction(0),  # only a draw can be 0 here, and nothing must fail after the charge
+    "/": lambda a, b: a / b if b else Fraction(0),  # nothing must fail after the charge; pair.py has it so too
     "exp": lambda x: Fraction(math.exp(max(min(x, _LARGEST), -_LARGEST))),
     "log": _log,
 }

@@ -165,9 +165,9 @@ class Pairs:
         return (left, _FUNCTIONS[node.name](*(pair[1] for pair in arguments))) if is_private(node) else (left, left)
 
     def _quotient(self, above: Expression, below: Expression) -> Expression:
-        """above/below, where below is not 0: that is an obligation of its own."""
+        """above/below, and 0 where below is 0, as evaluate.py has it."""
         quotient = self._fresh("quotient")
-        self.axioms += [quotient * below == above, below != 0]
+        self.axioms.append(z3.If(below == 0, quotient == 0, quotient * below == above))
         return quotient
 
     def _unknown(self, name: str, arguments: list[Pair]) -> Pair:
