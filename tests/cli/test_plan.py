@@ -49,6 +49,33 @@ def test_plan_with_private_bounds(clinic, run):
 
 
 @pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("clinic.csv",), "TABLE"),
+        (("--family", "bernoulli"), "--family"),
+        (("--epsilon", "0.1"), "--epsilon"),
+        (("--bounds", "private"), "--bounds"),
+        (("--x", "age"), "--x"),
+        (("--ledger", "clinic.ledger"), "--ledger"),
+        (("--no-ledger",), "--no-ledger"),
+        (("--spark",), "--spark"),
+        (("-o", "q.json", "--force"), "--output"),
+    ],
+)
+def test_what_a_plan_says_is_said_by_no_option(words, named, clinic, refused):
+    (clinic / "clinic.toml").write_text(PLAN)
+    assert f"--plan must stand alone, got {named}:" in refused("release", "--plan", "clinic.toml", *words)
+    assert not (clinic / "hours.json").exists()
+
+
+def test_how_a_plan_is_carried_out_is_said_by_options(clinic, run):
+    (clinic / "clinic.toml").write_text(PLAN)
+    (clinic / "hours.json").write_text("mine")
+    done = run("release", "--plan", "clinic.toml", "--force", "--quiet", "--json")
+    assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize(
     ("old", "new", "sentence", "status"),
     [
         ("epsilon = 0.5", "epsilon = 1.9", "2.15", 3),

@@ -39,6 +39,8 @@ _Unit = Annotated[str | None, typer.Option(help="Column that tells whose a recor
 _MaxRecords = Annotated[int | None, typer.Option(help="With --unit: the most records of one person to sum.")]
 _Share = Annotated[str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")]
 
+_BESIDE_A_PLAN = ("plan", "force", "json", "quiet", "help")
+
 HELP = """Release noisy statistics of a table, paid from a ledger.
 
 The noise follows from the bounds and from ε: nobody has to work out a sensitivity.
@@ -64,6 +66,7 @@ $ noiseaware release clinic.csv --family linear_regression --x age,bmi --y press
 
 
 def release(
+    context: typer.Context,
     table: _Table = None,
     table_name: Annotated[str | None, typer.Option("--table", help="Table of the database: visits, s.visits")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Read the file by Spark.")] = False,
@@ -98,8 +101,7 @@ def release(
 ) -> None:
     """Release noisy statistics of a table, paid from a ledger; HELP says more."""
     if plan is not None:
-        if table is not None or family is not None:
-            raise ValueError("--plan must stand alone: the table and its releases are in the file.")
+        _check_alone(context)
         agreed = read(plan)
     else:
         options = {"family": family, "column": column, "outside": outside, "trials": trials, "neighbours": neighbours}
@@ -110,6 +112,15 @@ def release(
         place = {"table": table, "table_name": table_name, "spark": spark}
         agreed = _from_options(place, output, ledger, options, is_free=no_ledger)
     _carry_out(agreed, force=force, json=json, quiet=quiet)
+
+
+def _check_alone(context: typer.Context) -> None:
+    """Refuse whatever else says what to release: the plan says all of it."""
+    for given in context.command.params:
+        source = context.get_parameter_source(given.name or "")
+        if given.name not in _BESIDE_A_PLAN and source is not None and source.name == "COMMANDLINE":
+            told = "TABLE" if given.name == "table" else given.opts[0]
+            raise ValueError(f"--plan must stand alone, got {told}: the table, the ledger and all releases are in it.")
 
 
 def _from_options(place: dict, output: str | None, ledger: str | None, options: dict, *, is_free: bool) -> Plan:
