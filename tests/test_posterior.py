@@ -331,3 +331,10 @@ def _location_and_scale(release, prior) -> tuple[float, float]:
     location = (prior.precision * prior.mean + x) / precision
     scale = prior.scale + 0.5 * (square + prior.precision * prior.mean**2 - precision * location**2)
     return location, (scale / (shape * precision)) ** 0.5
+
+
+def test_neighbours_of_another_kind_are_refused():
+    with pytest.raises(ValueError, match="neighbours must be 'replace' or 'add_remove', got 'foo'"):
+        na.Release(
+            family=na.family.Bernoulli(), values=[1], n=2, mechanism=na.mechanism.Laplace(1.0), neighbours="foo"
+        )

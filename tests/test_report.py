@@ -132,6 +132,20 @@ def test_figure_labels_its_axis_and_covers_the_draws(family, values, prior, para
     assert np.mean((draws > low) & (draws < high)) > 0.99
 
 
+def test_no_probability_is_shown_beyond_one():
+    release = na.Release(family=na.family.Bernoulli("x"), values=[9], n=9, mechanism=na.mechanism.DiscreteLaplace(1.0))
+    (axes,) = na.infer(release, na.prior.Beta(1, 1), seed=1).plot().axes
+    assert axes.get_xlim()[1] == 1
+
+
+def test_where_there_is_no_noise_none_is_spoken_of(tmp_path):
+    release = na.Release(family=na.family.Bernoulli("x"), values=[4], n=10, mechanism=na.mechanism.Identity())
+    na.infer(release, na.prior.Beta(1, 1), seed=1).report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Through the noise" not in page
+    assert "Without noise the released value is the true one" in page
+
+
 @pytest.mark.parametrize("is_log", [False, True])
 @pytest.mark.parametrize(
     ("marginal", "draw"),
@@ -261,3 +275,9 @@ def test_a_posterior_is_calibrated_at_its_own_setting(seed):
     right, wrong = (na.calibrate(posterior, num_trials=300, seed=seed) for posterior in (right, wrong))
     assert right.ks < right.critical(0.999)
     assert wrong.ks > 2 * wrong.critical(0.999)
+
+
+def test_a_posterior_is_tried_at_no_other_setting():
+    posterior = na.infer(_release(values=(12,)), na.prior.Beta(0.5, 50), method="naive", seed=1)
+    with pytest.raises(ValueError, match="leave out all but num_trials and seed"):
+        na.calibrate(posterior, method="exact")

@@ -33,7 +33,7 @@ from noiseaware.document import (
 from noiseaware.family import AbstractFamily
 from noiseaware.file import read_text, write_whole
 from noiseaware.mechanism import AbstractMechanism, Identity
-from noiseaware.privacy import Neighbours, Promise
+from noiseaware.privacy import Neighbours, Promise, check_neighbours
 
 SCHEMA_VERSION = 3
 """The newest: 3 has values of which an interval is known; 2 a noisy n; all else is still written as 1."""
@@ -91,6 +91,7 @@ class Release:
         self.n = _checked_count(n, is_noisy=n_mechanism is not None)
         self.within = _checked_within(within, self.steps)
         self.grid = _checked_grid(grid, mechanism)
+        check_neighbours(neighbours)
         self.neighbours: Neighbours = neighbours
         self.guarantee = guarantee
         self.origin = origin

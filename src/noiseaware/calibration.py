@@ -100,6 +100,11 @@ class Calibration:
         return (ecdf.difference if self.theta is None else ecdf.coverage)(self.ranks, _BAND)
 
 
+def _check_alone(method: str, neighbours: str, others: tuple) -> None:
+    if method != "auto" or neighbours != "replace" or any(other is not None for other in others):
+        raise ValueError("a posterior is tried at its own setting: leave out all but num_trials and seed.")
+
+
 def calibrate(
     family: "AbstractFamily | Posterior",
     prior: AbstractPrior | None = None,
@@ -124,6 +129,7 @@ def calibrate(
     method is tried at its very setting.
     """
     if isinstance(family, Posterior):
+        _check_alone(method, neighbours, (prior, n, epsilon, rho, delta, mechanism, theta))
         return _at(family, num_trials, seed)
     prior = checked(family, prior, n=n, num_trials=num_trials)  # type: ignore[arg-type]
     assert n is not None

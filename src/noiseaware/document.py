@@ -105,6 +105,8 @@ class FamilyPart(Strict):
                 named[several] = list(named[several])
         if named.get("bounds") is not None and "intervals" in vars(family):
             named["bounds"] = list(named["bounds"])
+        if surplus := sorted(set(named) - set(cls.model_fields)):
+            raise ValueError(f"a {family.name} family must have no field of its own to be written, got {surplus[0]!r}.")
         return cls(name=family.name, **named)
 
     def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
@@ -232,7 +234,7 @@ class OriginPart(Strict):
 
 def _number(name: str, text: str) -> Fraction:
     """A positive fraction; not one of millions of digits, which could be written as an exponent."""
-    exponent = re.search(r"[eE][+-]?0*(\d*)", text)
+    exponent = re.search(r"[eE][+-]?[0_]*([\d_]*)", text)
     if len(text) > _MOST_DIGITS or (exponent and len(exponent[1]) > _MOST_EXPONENT):
         raise ValueError(f"{name} must have at most {_MOST_DIGITS} characters and a small exponent, got {text[:40]!r}.")
     return exact(name, text)

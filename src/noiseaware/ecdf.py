@@ -69,7 +69,7 @@ def _figure(ranks: Ranks, level: float, *, is_difference: bool) -> "tuple[Figure
     z, low, high = (np.concatenate([[0], values, [1]]) for values in band(size, level))
     low[-1], high[0] = 1, 0  # at 0 and 1 the ECDF is known
     base = z if is_difference else 0 * z
-    right = f"{100 * level:g} % of right methods"
+    right = f"{100 * level:g} % of right methods" if is_difference else f"{100 * level:g} % if it always covered so"
     axes.fill_between(z, low - base, high - base, color="#e2e8f0", linewidth=0, label=right)
     axes.plot(z, z - base, color="#9ca3af", linewidth=0.8)
     for i, (name, values) in enumerate(ranks.items()):

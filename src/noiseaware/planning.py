@@ -214,6 +214,8 @@ def plan(
     with jax.enable_x64(True):
         found = predictor(family, prior)
     share = exact("n_share", n_share)
+    if share >= 1:
+        raise ValueError(f"n_share must be between 0 and 1, got {n_share}.")
     start = Plan(family, prior, n or 1, epsilon, rho, delta, neighbours, share, parameter, width, found)
     if n is None:
         return replace(start, n=_enough_records(start))

@@ -6,6 +6,7 @@ live on the whole line v = g(θ) of the prior (logit, log or θ itself), so that
     p(θ) = p(v) · dv/dθ        on a logarithmic axis p(log θ) = p(v) · dv/d log θ
 """
 
+import math
 import textwrap
 import warnings
 from dataclasses import dataclass
@@ -123,16 +124,16 @@ def _draw(axes: "Axes", number: Curves) -> None:
 
 def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, *, is_log: bool) -> tuple[float, float]:
     """Where the posterior, the naive posterior and the truth can all be seen."""
-    tail = 0.02 if is_log else 0.001
+    tail, top = 0.02 if is_log else 0.001, 1.0 if isinstance(naive, Beta) else math.inf
     ends = [*np.quantile(draws, (tail, 0.999)), quantile(naive, max(tail, 0.005)), quantile(naive, 0.999)]
     low, high = min(ends), max(ends)
     if truth is not None:
         low, high = min(low, truth), max(high, truth)
     if is_log:
-        return max(low, 1e-6 * high) / 1.2, 1.2 * high
+        return max(low, 1e-6 * high) / 1.2, min(1.2 * high, top)
     pad = 0.04 * (high - low)
     is_near_zero = low >= 0 and low - pad < 0.1 * (high - low)
-    return (0.0 if is_near_zero else low - pad), high + pad
+    return (0.0 if is_near_zero else low - pad), min(high + pad, top)
 
 
 def _kernel(prior: AbstractScalarPrior, draws: np.ndarray, x: np.ndarray, *, is_log: bool) -> np.ndarray:

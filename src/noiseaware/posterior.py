@@ -164,7 +164,7 @@ class Posterior:
     """Why the draws are approximate; None when they are exact."""
     seed: int
     choice: str | None = None
-    """Why auto took another method than its first for the family, or would have if there were fewer records."""
+    """Why auto took another method than its first for the family, or why another would be better."""
     others: tuple[Release, ...] = ()
     """Releases of further tables with the same parameter."""
 

@@ -14,6 +14,7 @@ import numpy as np
 from noiseaware import words
 from noiseaware.band import bands
 from noiseaware.family import LinearRegression
+from noiseaware.mechanism import Identity
 from noiseaware.plot import densities
 from noiseaware.width import records_worth
 
@@ -108,7 +109,7 @@ def _rows(posterior: "Posterior") -> list[dict]:
 
 def _cost(posterior: "Posterior") -> str | None:
     """What the noise cost, in records."""
-    if posterior.others or posterior.method == "naive":
+    if posterior.others or posterior.method == "naive" or isinstance(posterior.release.mechanism, Identity):
         return None
     means = [np.asarray(draws.mean(axis=0)) for draws in posterior.draws.values()]
     theta = means[0] if len(means) == 1 else np.concatenate([mean.ravel() for mean in means])

@@ -166,7 +166,7 @@ def noise(
     """The noise of a release with this promise: discrete for counts, else on so fine a grid as to be continuous."""
     check_neighbours(neighbours)
     if mechanism is not None:
-        if epsilon is not None or rho is not None:
+        if epsilon is not None or rho is not None or delta is not None:
             raise ValueError("give one of epsilon, rho and mechanism.")
         if neighbours == "add_remove":
             raise ValueError("mechanism must be left out where n is private, for its noise has a mechanism too.")

@@ -194,6 +194,8 @@ def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | Non
         return None  # of a regression the covariates are unknown too
     noise = Noise.of(exact.noise_of(release), release.count)
     if isinstance(family, Categorical):
+        if np.ptp(noise.variance) > 0:
+            return None
         own = n * theta * (1 - theta)
         total = own + noise.variance[0] * (1 - 1 / len(theta)) + theta**2 * noise.variance_of_n
         return {f"theta[{level}]": float(w) for level, w in zip(family.levels, n * own / total, strict=True)}

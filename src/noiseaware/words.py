@@ -262,7 +262,7 @@ def facts(release: Release) -> list[tuple[str, str]]:
     known = [
         ("Columns" if len(release.family.columns) > 1 else "Column", column or None),
         ("Group", ", ".join(f"{shown(c)} = {shown(str(level))}" for c, level in origin.group) or None),
-        ("Records", f"{records(release)}, {_RECORDS[release.family.name]}"),
+        ("Records", f"{records(release)}, {_RECORDS.get(release.family.name, shown(release.family.name))}"),
         ("Persons", _person(release)),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
         ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
@@ -322,15 +322,15 @@ def _listed(clauses: list[str]) -> str:
 def naive_headline(posterior: "Posterior") -> str:
     """What the naive analyst would have believed, and how far that is from what the release supports."""
     naive, own = posterior.naive_estimates(), posterior.estimates()
-    is_levels = isinstance(posterior.release.family, Categorical)
-    index = max(range(len(own)), key=lambda i: own[i].mean) if is_levels else 0
-    who = parameter(posterior.release, own[index].name)
-    sentence = f"Someone who took the noisy value for the true one would put {who} {between(naive[index])}"
+    index = max(range(len(own)), key=lambda i: own[i].mean) if isinstance(posterior.release.family, Categorical) else 0
+    where = f"{parameter(posterior.release, own[index].name)} {between(naive[index])}"
+    if isinstance(posterior.release.mechanism, Identity):
+        return f"Without noise the released value is the true one, and puts {where}."
+    sentence = f"Someone who took the noisy value for the true one would put {where}"
     ratio, n = own[index].width / naive[index].width, posterior.release.likely_n
-    if ratio > 1.15:
-        return f"{sentence}: an interval {ratio:.2g} times narrower than the release supports."
-    if ratio < 1 / 1.15:
-        return f"{sentence}: an interval {1 / ratio:.2g} times wider than the release supports."
+    if max(ratio, 1 / ratio) > 1.15:
+        times, how = (ratio, "narrower") if ratio > 1 else (1 / ratio, "wider")
+        return f"{sentence}: an interval {times:.2g} times {how} than the release supports."
     return f"{sentence}: about as wide, since the noise is small against what {n:,} records can tell."
 
 

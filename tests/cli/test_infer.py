@@ -162,4 +162,7 @@ def test_a_family_of_ones_own_by_its_file(tmp_path, run, refused):
     found = json.loads(run(*command, "--family", f"{file}:Rayleigh").stdout)
     assert found["method"] == "hmc"
     assert 3 < found["parameters"]["theta"]["mean"] < 6
+    page = tmp_path / "speed.html"
+    assert run(*command, "--family", f"{file}:Rayleigh", "--report", str(page)).exit_code == 0
+    assert "rayleigh" in page.read_text(encoding="utf-8")
     assert "must name a class" in refused(*command, "--family", f"{file}:Weibull")

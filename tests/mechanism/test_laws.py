@@ -79,7 +79,7 @@ def test_identity_promises_nothing(key):
     assert (Identity().sample(key, (3,)) == 0).all()
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf"), np.int64(-5), np.float32(-1)])
 @pytest.mark.parametrize("law", [Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian])
 def test_a_scale_must_be_positive_and_finite(law, scale):
     with pytest.raises(ValueError, match="must be positive and finite"):

@@ -64,6 +64,9 @@ def test_dirichlet(x64, key):
     [
         lambda: Beta(0, 1),
         lambda: Beta(1, float("nan")),
+        lambda: Beta(np.int64(-1), 2),
+        lambda: Beta(np.array(-1.0), 2),
+        lambda: Normal(0, "x"),
         lambda: Gamma(-1, 1),
         lambda: Normal(0, 0),
         lambda: Normal(float("inf"), 1),

@@ -270,6 +270,11 @@ def test_too_few_records_are_refused_in_a_sentence():
     )
     with pytest.raises(ValueError, match=r"n must be at least 4 .* got 3"):
         na.infer(release, na.prior.NormalInverseGamma([0, 0, 0], 1, 3, 1), seed=1)
+    alone = na.Release(family=na.family.Normal(), values=[0.1, 0.2], n=1, mechanism=na.mechanism.Laplace(1.0))
+    with pytest.raises(ValueError, match=r"n must be at least 2 .* got 1"):
+        na.infer(alone, na.prior.NormalInverseGamma(0, 1, 3, 1), seed=1)
+    posterior = na.infer(alone, na.prior.NormalInverseGamma(0, 1, 3, 1), method="augmentation", seed=1, num_draws=200)
+    assert np.isfinite(posterior.draws["variance"]).all()
 
 
 def test_without_noise_it_is_conjugacy(rng):

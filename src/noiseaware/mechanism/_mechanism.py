@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Key, Num
 
 from noiseaware.privacy import Guarantee
@@ -100,10 +100,12 @@ def least(spread: Spread) -> Fraction:
 
 
 def check_positive(name: str, value: object) -> None:
-    """Refuse a scale that is not a positive finite number, or a list of them; traced values pass."""
-    if isinstance(value, np.ndarray) and not (value.size and ((value > 0) & (value < float("inf"))).all()):
-        raise ValueError(f"{name} must be positive and finite, got {value.tolist()}.")
-    if isinstance(value, Tracer) or not isinstance(value, int | float):
+    """Refuse a scale that is not a positive finite number, or a list of them; what JAX holds passes."""
+    if isinstance(value, jax.Array):
         return
-    if not 0 < value < float("inf"):
-        raise ValueError(f"{name} must be positive and finite, got {value}.")
+    try:
+        given = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.") from None
+    if not given.size or not ((given > 0) & (given < float("inf"))).all():
+        raise ValueError(f"{name} must be positive and finite, got {given.tolist() if given.ndim else value}.")

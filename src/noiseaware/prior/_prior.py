@@ -5,12 +5,10 @@ coordinate v = g(θ) that takes its support to the whole line or space, in which
 """
 
 import abc
-import math
 
 import equinox as eqx
 import jax
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array, Float, Key
 
 Numeric = Float[Array, "..."] | float
@@ -80,14 +78,16 @@ def precision_matrix(value, size: int, *, name: str = "precision") -> np.ndarray
 
 
 def check_number(name: str, value: object, *, positive: bool) -> None:
-    """Refuse a parameter that is not finite (or not positive); traced values and arrays of JAX pass."""
-    if isinstance(value, np.ndarray) and not np.isfinite(value).all():
-        raise ValueError(f"{name} must be finite, got {value.tolist()}.")
-    if isinstance(value, Tracer) or not isinstance(value, int | float):
+    """Refuse a parameter that is not finite (or not positive); what JAX holds passes, and a matrix need not be > 0."""
+    if isinstance(value, jax.Array):
         return
-    if not math.isfinite(value) or (positive and value <= 0):
-        rule = "positive and finite" if positive else "finite"
-        raise ValueError(f"{name} must be {rule}, got {value}.")
+    rule = "positive and finite" if positive else "finite"
+    try:
+        given = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be {rule}, got {value!r}.") from None
+    if not np.isfinite(given).all() or (positive and given.ndim < 2 and not (given > 0).all()):
+        raise ValueError(f"{name} must be {rule}, got {given.tolist() if given.ndim else value}.")
 
 
 def log_positive(theta: Float[Array, "..."]) -> Float[Array, "..."]:

@@ -194,7 +194,7 @@ def _sampler(
 ) -> Callable[[Key[Array, ""], Float[Array | np.ndarray, " k"]], Float[Array, "num_draws ..."]]:
     """The function from a key and one release's values to draws; sized so that it serves every row of y."""
     if isinstance(mechanism, Identity):
-        return lambda key, y: family.update(prior, family.project(y, n), n).sample(key, (num_draws,))
+        return lambda key, y: family.update(prior, family.project(jnp.asarray(y), n), n).sample(key, (num_draws,))
     if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
         total = _counts.total_of(n)
         shape = _counts.shape_for(prior, mechanism, y, total)
