@@ -18,7 +18,7 @@ from noiseaware import words
 from noiseaware.artifact import Release
 from noiseaware.planning import Plan, plan
 from noiseaware.plot import curves
-from noiseaware.posterior import METHODS, infer
+from noiseaware.posterior import METHODS, infer, method_for
 from noiseaware.prior import AbstractPrior
 from noiseaware.report import rendered
 
@@ -103,9 +103,16 @@ def _estimate(estimate) -> dict[str, Any]:
     return {"low": estimate.low, "high": estimate.high, "mean": estimate.mean, "text": f"{mean} ({interval})"}
 
 
+def _serves(name: str, release: Release) -> bool:
+    try:
+        return method_for(release, name) == name
+    except ValueError:
+        return False
+
+
 def page(release: Release, prior: str, nonce: str) -> str:
     """The page as HTML; what it needs of the release is in it, escaped."""
-    methods = [name for name, method in METHODS.items() if method.serves(release.family)]
+    methods = [name for name in METHODS if _serves(name, release)]
     return rendered(
         "explore.html",
         brief=words.brief(release),

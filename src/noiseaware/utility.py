@@ -62,7 +62,7 @@ def utility(
     num_draws: int = 500,
     seed: int | None = None,
 ) -> Utility:
-    """Distances over simulated tables of n records; settings and methods are those of `calibrate`."""
+    """Distances over simulated tables of n records; settings and methods are those of `calibrate`, with a public n."""
     prior = checked(family, prior, n=n, num_trials=num_trials)
     if num_draws < 2:
         raise ValueError(f"num_draws must be at least 2, got {num_draws}.")
