@@ -2,14 +2,19 @@
 
 from collections import namedtuple
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 import noiseaware as na
 import noiseaware.program as pp
-from noiseaware.custodian import drawn, execute
+from noiseaware.custodian import drawn, execute, exponential, noise
+from noiseaware.custodian.table import Table
+from noiseaware.mechanism import DiscreteLaplace
+from noiseaware.privacy import Pure
 
 Pair = namedtuple("Pair", "first second")
 
@@ -88,6 +93,101 @@ def test_nothing_fails_for_a_draw_of_0_and_an_impossible_distribution_is_a_sente
     assert inverse.run([False]) == 0
     with pytest.raises(ValueError, match=r"noise made it beta\(-9, 1\)"):
         impossible.run([False])
+
+
+def test_a_rate_of_0_is_an_impossible_distribution_too():
+    impossible = certified(COIN, lambda p, db: pp.ran(pp.gamma(2, p.laplace(db.count(), epsilon=100))))
+    with pytest.raises(ValueError, match=r"noise made it gamma\(2, 0\)"):
+        impossible.run([False])
+
+
+def test_a_count_by_a_draw_of_0_is_drawn():
+    certificate = certified(
+        COIN, lambda p, db: p.laplace(pp.clip(db.count() / p.laplace(db.count(), epsilon=100), 0, 1), epsilon=500)
+    )
+    assert certificate.run([False]) == pytest.approx(0, abs=0.1)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("prior", [(1, 1), (10**15, 1), (10**400, 10**400)], ids=["flat", "steep", "beyond floats"])
+def test_neighbours_move_no_score_of_a_sample_by_more_than_is_paid_for(adjacency, prior, monkeypatch):
+    """Also where scores are moved to the edge of 64 bits, and where a record comes or goes."""
+    monkeypatch.setattr("noiseaware.custodian.exponential.select", choice := Mock(return_value=0))
+
+    def sample(p, db):
+        return p.sample(pp.infer(pp.observe(db, pp.beta(*prior), lambda r, x: pp.bernoulli(r) == x)), within=(0.89, 0.9))
+
+    certificate = certified(pp.Booleans(adjacency=adjacency), sample)
+    other = [True] * 60 + [False] * 40 if adjacency == "add_remove" else [True] * 61 + [False] * 40
+    for table in ([True] * 60 + [False] * 41, other):
+        certificate.run(table)
+    first, second = (call.args[0] for call in choice.call_args_list)
+    assert max(abs(a - b) for a, b in zip(first, second, strict=True)) <= choice.call_args.kwargs["sensitivity"]
+    assert max(map(abs, first)) < 2**63
+
+
+def test_a_sample_under_a_steep_prior_is_where_the_prior_is():
+    def sample(p, db):
+        posterior = pp.infer(pp.observe(db, pp.beta(10**15, 1), lambda r, x: pp.bernoulli(r) == x))
+        return p.sample(posterior, within=("1/5", "4/5"))
+
+    assert certified(COIN, sample).run([True] * 100) == 0.8
+
+
+def test_what_cannot_be_drawn_is_not_quoted():
+    with pytest.raises(ValueError, match=r"^noise could not be drawn\.$"):
+        exponential.select([2**70, 0], scale=2.0, sensitivity=1, guarantee=Pure(1))
+    with pytest.raises(ValueError, match=r"^noise could not be drawn\.$"):
+        noise.draw(DiscreteLaplace(1.0), [2**70], sensitivity=1, sensitivity_squared=1, guarantee=Pure(1))
+
+
+@pytest.mark.parametrize("true", range(1, 13))
+def test_a_candidate_that_does_not_exist_fails_for_no_count(true):
+    """Γ has poles at 0, −1, …, which the middle of a posterior and beta(−10.5, 5) would meet at every other count."""
+
+    def choice(p, db):
+        noisy = p.laplace(db.count(), epsilon=1)
+        posterior = pp.infer(pp.observe(db, pp.beta("1/2", 1), lambda r, x: pp.bernoulli(r) == x))
+        candidates = [pp.beta(2, 2), pp.beta(noisy - noisy - Fraction(21, 2), 5)]
+        return p.exponential(candidates, lambda r: -pp.hellinger(posterior, r), epsilon=1)
+
+    assert certified(COIN, choice).run([True] * true).b in (2, 5)
+
+
+@pytest.mark.parametrize("mean", [10**160, 0], ids=["far", "near"])
+@pytest.mark.parametrize("variance", [1, Fraction(1, 10**400), 10**400, -1], ids=["one", "tiny", "vast", "negative"])
+def test_a_normal_candidate_far_away_or_impossible_fails_for_no_sum(mean, variance):
+    def choice(p, db):
+        draw = p.laplace(0, epsilon=1)
+        posterior = pp.infer(pp.observe(db, pp.normal(0, 1), lambda m, x: pp.normal(m, 1) == x))
+        candidates = [pp.normal(mean, draw - draw + variance), pp.normal(mean + 1, draw - draw + variance)]
+        return p.exponential(candidates, lambda r: -pp.hellinger(posterior, r), epsilon=1).mean
+
+    assert certified(UNIT, choice).run([0.5]) in (mean, mean + 1)
+
+
+@pytest.mark.parametrize("true", [1, 3])
+@pytest.mark.parametrize("factor", [10**308, Fraction(1, 10**400)], ids=["vast", "tiny"])
+def test_a_logarithm_fails_for_no_count(true, factor):
+    clipped = certified(COIN, lambda p, db: p.laplace(pp.clip(pp.log(db.count() * factor), -1, 1), epsilon=100))
+    assert clipped.run([True] * true) == pytest.approx(1 if factor > 1 else -1, abs=0.5)
+
+
+class Growing(Table):
+    """A table to which a record is added while it is read."""
+
+    def records(self, family, grid_exponent):
+        return [*super().records(family, grid_exponent), 0]
+
+
+def test_a_table_that_changes_while_it_is_read_is_refused_before_the_charge(tmp_path):
+    told = certified(
+        COIN, lambda p, db: db.map(lambda x: p.exponential([False, True], lambda r: r == x, epsilon=1)).count()
+    )
+    ledger = na.Ledger.create(tmp_path / "ledger.jsonl", epsilon=2000)
+    with pytest.raises(ValueError, match="must not change while it is read"):
+        told.run(Growing(pd.DataFrame({"record": [True, False]})), ledger=ledger)
+    assert not ledger.entries()
 
 
 def test_noisy_records_are_told_in_order_of_size_not_of_the_table(monkeypatch):

@@ -98,25 +98,31 @@ def chosen(mechanism: Mechanism, move: Fraction | None, leaf: Leaf, n: int) -> t
 def sampled(mechanism: Mechanism, leaf: Leaf, true: int, n: int) -> Fraction:
     """A point θ of the grid with P ∝ θ^{a−1} (1−θ)^{b−1}, given how many of n records are true.
 
-    Each record adds a whole number to the score of θ, and a replaced one moves it by the log-odds of θ. Of these the
-    middle is taken, which moves all scores alike: what is left is at most half of logit(high) − logit(low).
+    A record adds log θ or log(1−θ) to the score of θ, in whole steps and less the middle over the grid, which moves all
+    scores alike: replaced, come or gone, it moves none by more than half of logit(high) − logit(low). The prior is told
+    from its greatest value, so that what is likely stays clear of the edge.
     """
     assert mechanism.posterior is not None
     assert mechanism.posterior.origin is not None
     assert mechanism.within is not None
     low, high = mechanism.within
-    a, b = (float(x) for x in numbers_of(mechanism.posterior.origin.prior, leaf))
+    a, b = numbers_of(mechanism.posterior.origin.prior, leaf)
     grid = [low + (high - low) * j / (_GRID - 1) for j in range(_GRID)]
     logs = [(math.log(t), math.log(1 - t)) for t in grid]
-    odds = [round(_LIKELIHOOD_STEPS * (yes - no)) for yes, no in logs]
-    middle = (odds[0] + odds[-1]) // 2
-    prior = [round(_LIKELIHOOD_STEPS * ((a - 1) * yes + (b - 1) * no)) for yes, no in logs]
-    public = [n * round(_LIKELIHOOD_STEPS * no) + own for (_, no), own in zip(logs, prior, strict=True)]
-    whole = [true * (own - middle) + rest for own, rest in zip(odds, public, strict=True)]
-    moved = max(odds[-1] - middle, middle - odds[0])
+    prior = [_LIKELIHOOD_STEPS * ((a - 1) * Fraction(yes) + (b - 1) * Fraction(no)) for yes, no in logs]
+    top = max(prior)
+    adds = list(zip(*(_centred(side) for side in zip(*logs, strict=True)), strict=True))
+    whole = [_steps(true * yes + (n - true) * no + own - top) for (yes, no), own in zip(adds, prior, strict=True)]
+    moved = max(abs(yes - no) for yes, no in adds)  # at an end, where one is above 0 and the other below
     price = Pure(sample_cost(low, high))
     scale = exponential.calibrated(price, moved)  # the steps, and the little more that their rounding needs
     return grid[exponential.select(whole, scale=scale, sensitivity=moved, guarantee=price)]
+
+
+def _centred(logs: Sequence[float]) -> list[int]:
+    """What a record adds at each point of the grid, in whole steps, less the middle of its ends."""
+    whole = [round(_LIKELIHOOD_STEPS * log) for log in logs]
+    return [own - (whole[0] + whole[-1]) // 2 for own in whole]
 
 
 def _fine_unit(scale: Fraction, k: Fraction) -> Fraction:

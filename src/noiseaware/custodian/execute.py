@@ -48,6 +48,8 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
     totals, n = source.sums(family, exponent, least=1 if program.records.adjacency == "replace" else 0)
     _check_size(certificate, n)
     records = source.records(family, exponent) if certificate.trace.mechanisms.maps else []
+    if certificate.trace.mechanisms.maps and len(records) != n:
+        raise ValueError(f"table {source.name} must not change while it is read.")
     entry = None
     if ledger is not None:
         what = {"program": program.name, "table": source.name, "neighbours": program.records.adjacency}
@@ -292,6 +294,6 @@ def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
     }
     try:
         return Fraction(float(draws[name](*map(float, parameters))))
-    except ValueError:
+    except (ValueError, ZeroDivisionError, OverflowError):
         told = ", ".join(f"{float(x):g}" for x in parameters)
         raise ValueError(f"ran must be given a distribution that exists; noise made it {name}({told}).") from None

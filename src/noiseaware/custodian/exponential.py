@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from noiseaware.custodian.noise import root_above
+from noiseaware.custodian.quiet import quietly
 from noiseaware.privacy import Guarantee, Pure, above
 
 _LAST_PLACES = 16  # as in noise.py
@@ -43,7 +44,7 @@ def select(scores: Sequence[int], *, scale: float, sensitivity: int, guarantee: 
     """An index drawn with P(i) ∝ e^{scores[i]/scale}, refused if that does not keep the promise."""
     if not _keeps(guarantee, scale, sensitivity):
         raise RuntimeError(f"a choice of scale {scale} must keep {guarantee}, and does not; nothing was drawn.")
-    return _measurement(scale)(list(scores))
+    return quietly(lambda: _measurement(scale)(list(scores)), "noise could not be drawn.")  # OpenDP quotes a score
 
 
 def _keeps(guarantee: Guarantee, scale: float, sensitivity: int) -> bool:

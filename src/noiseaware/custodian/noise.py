@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from noiseaware.custodian.quiet import quietly
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Guarantee, Pure, above
 
@@ -61,7 +62,8 @@ def draw(
     noisy = list(values)
     for spread in sorted(set(spreads)):
         places = [j for j, own in enumerate(spreads) if own == spread]
-        drawn = _measurement(type(mechanism), spread)([values[j] for j in places])
+        drawing = functools.partial(_measurement(type(mechanism), spread), [values[j] for j in places])
+        drawn = quietly(drawing, "noise could not be drawn.")  # OpenDP quotes a value that 64 bits do not hold
         for j, value in zip(places, drawn, strict=True):
             noisy[j] = value
     return noisy

@@ -43,7 +43,8 @@ def _fresh(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
 
 
 def _log(x: Fraction) -> Fraction:
-    return Fraction(math.log(x)) if x > 0 else Fraction(-(10**6))
+    """By its parts, which may be of any size."""
+    return Fraction(math.log(x.numerator) - math.log(x.denominator)) if x > 0 else Fraction(-(10**6))
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -59,17 +60,20 @@ def _l1(_: str, left: list[Fraction], right: list[Fraction]) -> Fraction:
 
 
 def _hellinger(name: str, left: list[Fraction], right: list[Fraction]) -> Fraction:
-    """√(1 − B((α+α')/2)/√(B(α)B(α'))) of beta and Dirichlet distributions, or of two normal ones."""
+    """√(1 − B((α+α')/2)/√(B(α)B(α'))) of beta and Dirichlet distributions, or of two normal ones.
+
+    It is 1 where noise made a distribution that does not exist: nothing must fail for a value in the table.
+    """
     if left == right:
         return Fraction(0)
+    if min([left[1], right[1]] if name == "normal" else [*left, *right]) <= 0:
+        return Fraction(1)
     if name == "normal":
         (m, v), (w, u) = left, right
-        overlap = math.sqrt(2 * math.sqrt(v * u) / (v + u)) * math.exp(-((m - w) ** 2) / (4 * (v + u)))
-    elif name in ("beta", "dirichlet"):
+        overlap = float(4 * v * u / (v + u) ** 2) ** 0.25 * math.exp(-min((m - w) ** 2 / (4 * (v + u)), _LARGEST))
+    else:
         middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
         overlap = math.exp(_log_beta(middle) - (_log_beta(left) + _log_beta(right)) / 2)
-    else:
-        raise ValueError(f"hellinger must be of beta, dirichlet or normal distributions, got {name}.")
     return Fraction(math.sqrt(max(0.0, 1 - overlap)))
 
 

@@ -65,7 +65,8 @@ def _slopes(term: Term, leaf: Leaf) -> _Slopes | None:
         place = 0 if known[0] else 1
         return _sum({}, known[place], evaluate(term.arguments[1 - place], leaf))
     if term.name == "/" and not known[1]:
-        return _sum({}, known[0], 1 / evaluate(term.arguments[1], leaf))
+        below = evaluate(term.arguments[1], leaf)
+        return _sum({}, known[0], 1 / below if below else Fraction(0))
     return None
 
 
