@@ -115,6 +115,8 @@ def test_what_is_noisy_is_not_there_either_and_says_so():
         (lambda p, db: pp.observe(db, pp.beta(1, 1), lambda r, x: x), "must compare a distribution with the record"),
         (lambda p, db: pp.infer(db), "infer must be given what pp.observe makes"),
         (lambda p, db: pp.hellinger(pp.beta(1, 1), pp.normal(0, 1)), "two distributions of one kind"),
+        (lambda p, db: pp.l1(pp.dirichlet(1, 1), pp.dirichlet(1, 1, 1)), "two distributions of one kind"),
+        (lambda p, db: pp.hellinger(pp.gamma(1, 1), pp.gamma(1, 2)), "of beta, dirichlet or normal .*, got gamma"),
         (lambda p, db: db.count() / 0, "nothing can be divided by 0"),
         (lambda p, db: p.laplace(object(), epsilon=1), "must be a number"),
         (lambda p, db: p.gaussian([1, 2], epsilon=1, delta=0.1), "gaussian must be given one value"),

@@ -205,8 +205,11 @@ def kl(left: Distribution, right: Distribution) -> Term:
 
 
 def _distance(metric: str, left: Any, right: Any) -> Term:
-    if not (isinstance(left, Distribution) and isinstance(right, Distribution)) or left.name != right.name:
+    is_both = isinstance(left, Distribution) and isinstance(right, Distribution)
+    if not is_both or left.name != right.name or len(left.parameters) != len(right.parameters):
         raise Escape(f"{metric} must be given two distributions of one kind.", here())
+    if metric == "hellinger" and left.name not in ("beta", "dirichlet", "normal"):
+        raise Escape(f"hellinger must be of beta, dirichlet or normal distributions, got {left.name}.", here())
     return Distance(metric, left, right)
 
 
