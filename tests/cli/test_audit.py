@@ -56,12 +56,28 @@ def test_a_broken_promise_exits_1(run, plan, monkeypatch):
     assert "✗ broken" in done.stdout
 
 
-def test_private_bounds_and_missing_plans_are_a_sentence(run, refused, tmp_path):
+def test_private_bounds_and_missing_plans_are_a_sentence(refused, tmp_path):
     (tmp_path / "private.toml").write_text(PLAN.replace("bounds = [0, 48]", 'bounds = "private"'))
-    done = run("audit", "private.toml", "--releases", 1000)
-    assert done.exit_code == 2
-    assert "must be public to be audited" in done.stderr
+    assert "must be public to be audited" in refused("audit", "private.toml")
     assert "plan must exist" in refused("audit", "missing.toml")
+
+
+def test_the_share_of_a_private_n_is_audited(run, tmp_path, monkeypatch):
+    from noiseaware.custodian import audit as auditing
+
+    made = []
+    honest = auditing._losses
+    monkeypatch.setattr(auditing, "_losses", lambda grid, *rest: made.append(grid) or honest(grid, *rest))
+    agreed = 'epsilon = 0.5\nneighbours = "add_remove"\nn_share = "0.1"'
+    (tmp_path / "private.toml").write_text(PLAN.replace("epsilon = 0.5", agreed))
+    assert run("audit", "private.toml", "--releases", 1000).exit_code == 0
+    assert made[1].mechanism.scale == 20.0  # 1 over a tenth of ε
+
+
+def test_a_unit_is_refused_before_anything_is_audited(refused, tmp_path):
+    person = PLAN.replace("delta = 1e-6", 'delta = 1e-6\nunit = "patient"\nmax_records = 3')
+    (tmp_path / "person.toml").write_text(person)
+    assert "unit of ill.json must be left out to be audited, got patient" in refused("audit", "person.toml")
 
 
 def test_a_picture_is_not_overwritten_unless_asked(run, refused, plan, tmp_path):

@@ -83,6 +83,13 @@ def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
     assert not na.audit(FAMILIES[name], epsilon=1, num_releases=20_000).is_within
 
 
+def test_all_ends_and_middles_of_six_columns_are_tried():
+    """The pair of a corner and the middle is the worst from four columns on."""
+    for d in range(2, 7):
+        model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(0, 1))
+        assert math.prod(map(len, auditing._ends(model))) <= 729
+
+
 def test_an_event_shows_what_its_probabilities_show():
     pure, zcdp, both = (
         auditing._measure(promise)

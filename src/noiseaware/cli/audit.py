@@ -31,6 +31,8 @@ def audit(
     was promised. No table and no ledger is read. Exits 1 if a promise is broken.
     """
     agreed = read(plan)
+    for planned in agreed.items:
+        _check(planned)
     pictures = [] if plot is None else _pictures(agreed.items, Path(plot), force=force)
     found = []
     for place, planned in enumerate(agreed.items, start=1):
@@ -58,13 +60,19 @@ def _pictures(items: list[Item], folder: Path, *, force: bool) -> list[Path]:
     return paths
 
 
+def _check(planned: Item) -> None:
+    """Refuse what two tables that differ in one record tell nothing of."""
+    if planned.choice:
+        raise ValueError(f"bounds of {planned.output} must be public to be audited, got private.")
+    if "unit" in planned.division:
+        raise ValueError(f"unit of {planned.output} must be left out to be audited, got {planned.division['unit']}.")
+
+
 def _audited(planned: Item, releases: int) -> "Audit":
     from noiseaware.custodian.audit import audit as of
     from noiseaware.custodian.terms import terms_of
 
-    if planned.choice:
-        raise ValueError(f"bounds of {planned.output} must be public to be audited, got private.")
-    price = {name: planned.terms[name] for name in ("epsilon", "rho", "delta")}
+    price = {name: planned.terms[name] for name in ("epsilon", "rho", "delta", "n_share") if name in planned.terms}
     relation = terms_of(planned.family, **planned.terms).neighbours
     return of(planned.family, **price, neighbours=relation, num_releases=releases)
 

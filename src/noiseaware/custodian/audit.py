@@ -24,13 +24,14 @@ from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import Approximate, Neighbours, Number, Promise, ZeroConcentrated
+from noiseaware.privacy import N_SHARE, Approximate, Neighbours, Number, Promise, ZeroConcentrated
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _CONFIDENCE = 0.999
 _THRESHOLDS = 200
+_MOST_ROWS = 729  # 3⁶: the ends and the middle of up to six columns; their pairs take tens of seconds
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 61)  # α of the Rényi divergences
 
 
@@ -62,6 +63,7 @@ class Audit:
 
     @property
     def num_releases(self) -> int:
+        """How many releases there were, of both tables together."""
         return sum(map(len, self.losses))
 
     def plot(self) -> "Figure":
@@ -101,12 +103,13 @@ def audit(
     rho: Number | None = None,
     delta: Number | None = None,
     neighbours: Neighbours = "replace",
+    n_share: Number = N_SHARE,
     num_releases: int = 100_000,
 ) -> Audit:
-    """Release the worst neighbours of a family so many times each, and bound ε from below."""
+    """Release the worst neighbours of a family so many times each, and bound ε or ρ from below."""
     if isinstance(num_releases, bool) or not isinstance(num_releases, int) or num_releases < 1000:
         raise ValueError(f"num_releases must be a whole number of at least 1000, got {num_releases}.")
-    terms = terms_of(family, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours)
+    terms = terms_of(family, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, n_share=n_share)
     grid, n_grid = terms.grid(family), terms.n_grid
     tables = _furthest(family, grid, neighbours)
     (first, n), (second, other_n) = (_totals(family, row, grid.exponent) for row in tables)
@@ -141,7 +144,7 @@ def _least_rho(low: float, high: float) -> float:
 def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tuple[tuple, tuple]:
     """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most; or the
     empty table and the one that differs most from it."""
-    rows = list(itertools.islice(itertools.product(*_ends(family)), 729))
+    rows = list(itertools.islice(itertools.product(*_ends(family)), _MOST_ROWS))
     rows = rows if neighbours == "replace" else [(), *rows]
     totals = [np.array(_totals(family, row, grid.exponent)[0], dtype=float) for row in rows]
     scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
@@ -164,7 +167,9 @@ def _ends(family: AbstractFamily) -> list[list[Any]]:
     parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0) if d < 4 else (0.0, 0.5, 1.0)
     whole = family.is_integer
     ends = [[low + part * (high - low) for part in parts] for low, high in intervals]
-    return [sorted({math.floor(x) for x in own}) if whole else [*own, own[-1] + 1, own[0] - 1] for own in ends]
+    if d < 4:  # with more columns there would soon be more than _MOST_ROWS
+        ends = [[*own, own[-1] + 1, own[0] - 1] for own in ends]
+    return [sorted({math.floor(x) for x in own}) if whole else own for own in ends]
 
 
 def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:
