@@ -350,10 +350,14 @@ def _chosen(mechanism: Mechanism, sides: tuple[_Side, _Side]) -> _Event | None:
 
 
 def _choice(mechanism: Mechanism, side: _Side) -> dict[tuple[Fraction, ...], Any]:
-    """P(r) ∝ e^{ε·score(r)/2Δ} over all candidates."""
+    """P(r) ∝ e^{ε·score(r)/2Δ} over all candidates, of which one may be listed twice; nothing where there are many."""
     rate = side(mechanism.epsilon) / 2 / side(mechanism.width)
-    scored = itertools.islice(scores(mechanism, len(side.records), side.leaf), _FEW)
-    weights = {candidate: mpmath.exp(_real(rate * score)) for candidate, score in scored}
+    scored = list(itertools.islice(scores(mechanism, len(side.records), side.leaf), _FEW + 1))
+    if len(scored) > _FEW:
+        return {}
+    weights: dict[tuple[Fraction, ...], Any] = {}
+    for candidate, score in scored:
+        weights[candidate] = weights.get(candidate, mpmath.mpf(0)) + mpmath.exp(_real(rate * score))
     total = sum(weights.values())
     return {candidate: weight / total for candidate, weight in weights.items()}
 
