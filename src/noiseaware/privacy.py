@@ -138,9 +138,9 @@ def as_zcdp(guarantee: Guarantee) -> ZeroConcentrated:
     return guarantee
 
 
-def check_neighbours(neighbours: str) -> None:
+def check_neighbours(neighbours: str, name: str = "neighbours") -> None:
     if neighbours not in get_args(Neighbours):
-        raise ValueError(f"neighbours must be 'replace' or 'add_remove', got {neighbours!r}.")
+        raise ValueError(f"{name} must be 'replace' or 'add_remove', got {neighbours!r}.")
 
 
 def plain(value: Fraction) -> str:

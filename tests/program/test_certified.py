@@ -198,6 +198,20 @@ def test_a_declared_size_makes_a_posterior_mean_linear():
     assert pp.check(mean).epsilon == 1
 
 
+def test_a_number_is_a_level_only_where_it_is_compared():
+    """Told twice its place, a record of three levels moves by 4; compared with the level 2, by 1."""
+
+    def cost(function):
+        @pp.program(epsilon=10)
+        def told(p, db: pp.Categories([1, 2, 3], adjacency="replace")):
+            return db.map(lambda x: p.laplace(function(x), epsilon=1)).sum()
+
+        return pp.check(told).epsilon
+
+    assert cost(lambda x: x * 2) == 4
+    assert cost(lambda x: x == 2) == 1
+
+
 def test_no_time_is_no_proof(examples):
     found = pp.check(examples["normal_mean"], seconds=1e-9)
     assert found.verdict == "not proved"

@@ -115,7 +115,8 @@ def test_neighbours_move_no_score_of_a_sample_by_more_than_is_paid_for(adjacency
     monkeypatch.setattr("noiseaware.custodian.exponential.select", choice := Mock(return_value=0))
 
     def sample(p, db):
-        return p.sample(pp.infer(pp.observe(db, pp.beta(*prior), lambda r, x: pp.bernoulli(r) == x)), within=(0.89, 0.9))
+        posterior = pp.infer(pp.observe(db, pp.beta(*prior), lambda r, x: pp.bernoulli(r) == x))
+        return p.sample(posterior, within=(0.89, 0.9))
 
     certificate = certified(pp.Booleans(adjacency=adjacency), sample)
     other = [True] * 60 + [False] * 40 if adjacency == "add_remove" else [True] * 61 + [False] * 40

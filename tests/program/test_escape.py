@@ -144,7 +144,7 @@ def test_wrong_use_of_the_language_is_a_sentence(wrong, sentence):
         (lambda: pp.program(epsilon=1, delta=2), "delta must be below 1"),
         (lambda: pp.program(epsilon=1)(lambda p: 0), "must have two parameters"),
         (lambda: pp.program(epsilon=1)(lambda p, db: 0), "must say what db is"),
-        (lambda: pp.Booleans(adjacency="swap"), "neighbours must be 'replace' or 'add_remove'"),
+        (lambda: pp.Booleans(adjacency="swap"), "adjacency must be 'replace' or 'add_remove'"),
         (lambda: pp.Booleans(adjacency="add_remove", size=3), "size must be left out"),
         (lambda: pp.Booleans(adjacency="replace", size=0), "size must be a whole number"),
         (lambda: pp.Categories(["a"], adjacency="replace"), "levels must be at least two"),

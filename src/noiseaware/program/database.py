@@ -40,7 +40,7 @@ class Records:
     intervals: tuple[Bounds, ...] = ()
 
     def __post_init__(self) -> None:
-        check_neighbours(self.adjacency)
+        check_neighbours(self.adjacency, "adjacency")
         if self.size is not None and self.adjacency == "add_remove":
             raise ValueError(f"size must be left out under add_remove, where it is private, got {self.size}.")
         if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1):

@@ -183,7 +183,8 @@ PLAIN: dict[str, Callable[..., Any]] = {
 
 def operation(name: str, *arguments: Any) -> Term:
     """A function of terms, worked out at once where all of them are known."""
-    levels = next((a.database.records.levels for a in arguments if isinstance(a, Record)), ())
+    is_comparison = name in ("==", "<", "<=")
+    levels = next((a.database.records.levels for a in arguments if is_comparison and isinstance(a, Record)), ())
     terms = tuple(_place(argument, levels) for argument in arguments)
     values = [t.value for t in terms if isinstance(t, Constant)]
     if len(values) == len(terms):
