@@ -6,6 +6,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.reader import connection
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
 
@@ -135,6 +136,18 @@ def test_a_share_that_leaves_n_no_room_is_refused_before_the_charge(share, sente
     assert ledger.spent == 0
 
 
+def test_persons_lift_the_limit_on_memory_for_their_scan_only(clinic):
+    """The limit is that of all scans of the process, one that overlaps with another too."""
+    def limit():
+        return connection().execute("SELECT current_setting('memory_limit')").fetchall()
+
+    before, table, unit = limit(), Table(clinic), Unit("patient", 2)
+    with table._scan(unit):
+        table.sums(WAIT, 8, unit=unit)
+        assert limit() != before
+    assert limit() == before
+
+
 def test_noise_grows_with_the_records_of_a_person(clinic):
     one, five = (
         na.release(clinic, WAIT, epsilon=1, unit="patient", max_records=k, n_share="1/2") for k in (1, 5)
@@ -202,6 +215,13 @@ def test_what_cannot_be_is_refused_in_a_sentence_and_costs_nothing(options, sent
     with pytest.raises(ValueError, match=sentence):
         na.release(clinic, WAIT, epsilon=1, ledger=ledger, **options)
     assert ledger.spent == 0
+
+
+def test_too_many_groups_are_refused_without_listing_them(monkeypatch):
+    monkeypatch.setattr(Groups, "keys", property(lambda self: pytest.fail("the groups were listed")))
+    levels = {f"c{j}": list(range(100)) for j in range(10)}
+    with pytest.raises(ValueError, match=f"at most 10000 groups, got {100**10}"):
+        terms_of(WAIT, epsilon=1, by=list(levels), levels=levels)
 
 
 def test_too_many_records_are_refused_without_telling_a_private_number(clinic, monkeypatch):

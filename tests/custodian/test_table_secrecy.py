@@ -1,8 +1,10 @@
 """Errors of an engine quote the cell that they stumbled on; errors of the table hold nothing of it."""
 
 import duckdb
+import narwhals as nw
 import pandas as pd
 import polars as pl
+import pytest
 
 from noiseaware import family
 from noiseaware.custodian.table import Table
@@ -54,3 +56,20 @@ def test_errors_hold_nothing_of_the_records(tmp_path, capfd, caplog, recwarn):
     captured = capfd.readouterr()
     assert SECRET not in captured.out + captured.err + caplog.text
     assert not [warning for warning in recwarn if SECRET in str(warning.message)]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_that_compute_at_once_do_so_unheard(frame, monkeypatch):
+    """Were the work between opening and summing to fail, on whichever path, its engine would quote the cell."""
+    for name in ("fixed_point", "placed", "scaled"):
+        failing = nw.col("c0").cast(nw.String).str.to_datetime(format="%Y-%m-%d")
+        monkeypatch.setattr(f"noiseaware.custodian.table.{name}", lambda *_, failing=failing: failing)
+    table = Table(frame({"x": [9071.5, 2.0]}))
+    for work in (
+        lambda: table.sums(family.Poisson("x", bounds=(0, 9)), 0),
+        lambda: table.sums(family.Normal("x", bounds=(0, 9)), 6),
+        lambda: table.counts("x", [1.0]),
+    ):
+        with pytest.raises(ValueError, match=r"could not be read as a table of records\.$") as caught:
+            work()
+        assert caught.value.__context__ is None

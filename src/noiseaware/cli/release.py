@@ -140,8 +140,8 @@ def _carry_out(plan: Plan, *, force: bool, json: bool, quiet: bool) -> None:
     if len(set(map(os.path.abspath, outputs))) < len(outputs):
         raise ValueError("output must be another file for each release of a plan.")
     for planned in plan.items:
-        _check_output(planned, plan.ledger, force=force)
         _check_terms(planned)
+        _check_output(planned, plan.ledger, force=force)
     _check_afford(plan)
     for planned in plan.items:
         with _interruptible(planned, plan.ledger):

@@ -11,6 +11,7 @@ the same: the costs of a person's records in different groups add up to that of 
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -69,8 +70,8 @@ def groups_of(by: object, levels: object) -> Groups | None:
         named = ", ".join(columns)
         raise ValueError(f"levels must give the public levels of {named}, and of nothing else, got {levels!r}.")
     found = Groups(columns, tuple(_checked_levels(column, levels[column]) for column in columns))
-    if len(found.keys) > MOST_GROUPS:
-        raise ValueError(f"levels must make at most {MOST_GROUPS} groups, got {len(found.keys)}.")
+    if (count := math.prod(map(len, found.levels))) > MOST_GROUPS:
+        raise ValueError(f"levels must make at most {MOST_GROUPS} groups, got {count}.")
     return found
 
 

@@ -25,6 +25,7 @@ OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_know
 _LONGEST_LINE = 2**20
 _LONGEST_RECORD = 2**24  # of a CSV file, as DuckDB has it of JSON; what a lost quote swallows counts too
 _LEAST_MEMORY, _MEMORY_A_THREAD = 1000, 250  # MB
+_LIFTING, _LIFTED = threading.Lock(), []  # who lifted the limit on memory and has not set it back
 
 
 def connection(*, counts_progress: bool = False) -> duckdb.DuckDBPyConnection:
@@ -44,9 +45,28 @@ def _embedded(process: int) -> duckdb.DuckDBPyConnection:
 
     Without a limit it would hold a CSV file in memory for as long as there is some.
     """
-    memory = max(_LEAST_MEMORY, (os.cpu_count() or 1) * _MEMORY_A_THREAD)
-    forgetful = {"enable_external_file_cache": False, "temp_directory": "", "memory_limit": f"{memory}MB"}
+    forgetful = {"enable_external_file_cache": False, "temp_directory": "", "memory_limit": _memory()}
     return duckdb.connect(config=OFFLINE | forgetful)
+
+
+def _memory() -> str:
+    return f"{max(_LEAST_MEMORY, (os.cpu_count() or 1) * _MEMORY_A_THREAD)}MB"
+
+
+@contextlib.contextmanager
+def unlimited() -> Iterator[None]:
+    """As long as any thread is in here, the embedded DuckDB has no memory limit of ours; it has one for all of them."""
+    with _embedded(os.getpid()).cursor() as own:
+        with _LIFTING:
+            _LIFTED.append(own)
+            own.execute("RESET memory_limit")
+        try:
+            yield
+        finally:
+            with _LIFTING, contextlib.suppress(duckdb.Error):  # where more is still in use, the next one sets it back
+                _LIFTED.remove(own)
+                if not _LIFTED:
+                    own.execute(f"SET memory_limit = '{_memory()}'")
 
 
 def _read_parquet(

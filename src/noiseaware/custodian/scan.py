@@ -21,7 +21,7 @@ from noiseaware.custodian import cluster, database
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.parser import number, position, quoted
 from noiseaware.custodian.quiet import interruptible, quietly
-from noiseaware.custodian.reader import check_columns, connection
+from noiseaware.custodian.reader import check_columns, connection, unlimited
 from noiseaware.custodian.source import Opening, Source
 
 _PLAIN = (nw.Boolean, nw.Float32, nw.Float64)
@@ -57,6 +57,8 @@ class Scan:
 
     def __enter__(self) -> "Scan":
         self._own = quietly(lambda: connection(counts_progress=self._told is not None), self._unread)
+        if self._unit is not None:  # a person's records are brought together, and nothing goes to a file
+            self._closing.enter_context(unlimited())
         self._closing.callback(_closed, self._own)
         self._stop = self._own.interrupt
         return self
@@ -99,6 +101,10 @@ class Scan:
     def kept(self) -> list[str]:
         """What must stay beside the columns that are summed."""
         return [] if self._groups is None else ["g"]
+
+    def selected(self, frame: Any, *columns: Any) -> Any:
+        """The columns of a frame, which some engines compute at once; those that must stay are kept beside them."""
+        return quietly(lambda: frame.select(*columns, *self.kept), self._unread)
 
     def totals(self, frame: Any, columns: Sequence[nw.Expr]) -> tuple[list[int], int]:
         """The sum of each column of integers and the number of records, in one pass."""
@@ -165,7 +171,6 @@ class Scan:
         if frame.implementation.is_ibis():
             return nw.from_native(database.capped(native, most))
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
-        self._own.execute("RESET memory_limit")  # a person's records are brought together, and nothing goes to a file
         relation = self._relation(frame, list(dtypes), plain)
         has_nan = "AND NOT isnan(u)" if _kind(relation, "u") in ("float", "double") else ""
         query = (

@@ -68,7 +68,7 @@ class Table:
     ) -> tuple[list[int], int]:
         """#{x ≤ c} for each candidate c, and the number of records; what is no number is below every candidate."""
         with self._scan(unit) as scan:
-            x = scan.numbers([column]).select(placed(nw.col("c0")).alias("c0"))
+            x = scan.selected(scan.numbers([column]), placed(nw.col("c0")).alias("c0"))
             below = [nw.when(nw.col("c0") <= c).then(nw.lit(1)).otherwise(nw.lit(0)) for c in candidates]
             return _sized(scan.totals(x, below), least)
 
@@ -80,7 +80,7 @@ class Table:
         if hasattr(family, "degrees"):
             return self._moments(scan, family, grid_exponent)
         frame, x = self._whole(scan, family, grid_exponent)
-        return frame.select(x.alias("c0"), *scan.kept), family.statistic(nw.col("c0"))
+        return scan.selected(frame, x.alias("c0")), family.statistic(nw.col("c0"))
 
     def _whole(self, scan: Scan, family: AbstractFamily, grid_exponent: int) -> tuple[Any, nw.Expr]:
         """One column, and the whole number that each of its records is."""
@@ -97,7 +97,7 @@ class Table:
         names = [f"c{i}" for i in range(len(family.columns))]
         rows = zip(names, family.intervals, family.centre, family.half, strict=True)
         whole = [scaled(nw.col(name), interval, outside, c, h, unit).alias(name) for name, interval, c, h in rows]
-        frame = scan.numbers(family.columns).select(*whole, *scan.kept)
+        frame = scan.selected(scan.numbers(family.columns), *whole)
         moments = zip(family.monomials([nw.col(name) for name in names]), family.degrees, strict=True)
         return frame, [moment * unit if degree == 1 else moment for moment, degree in moments]
 
