@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 from fractions import Fraction
+from itertools import pairwise
 from unittest.mock import Mock
 
 import numpy as np
@@ -15,6 +16,8 @@ from noiseaware.custodian import drawn, execute, exponential, noise
 from noiseaware.custodian.table import Table
 from noiseaware.mechanism import DiscreteLaplace
 from noiseaware.privacy import Pure
+from noiseaware.program import evaluate
+from noiseaware.program.lemma import hellinger_bound
 
 Pair = namedtuple("Pair", "first second")
 
@@ -153,6 +156,16 @@ def test_a_candidate_that_does_not_exist_fails_for_no_count(true):
         return p.exponential(candidates, lambda r: -pp.hellinger(posterior, r), epsilon=1)
 
     assert certified(COIN, choice).run([True] * true).b in (2, 5)
+
+
+@pytest.mark.parametrize("a", [1, 10**9, 10**15])
+def test_neighbours_move_a_hellinger_distance_by_no_more_than_the_lemma_says(a):
+    """log Γ(10^9) in floats errs by 10^−6, and so would the distance, by 200 times what neighbours may move it."""
+    move = hellinger_bound([Fraction(a), Fraction(a)])
+    near = [Fraction(a + 2), Fraction(a + 98)]
+    found = [evaluate._hellinger("beta", [Fraction(a + j), Fraction(a + 100 - j)], near) for j in range(101)]
+    assert max(abs(x - y) for x, y in pairwise(found)) <= move
+    assert max(found) > move
 
 
 @pytest.mark.parametrize("mean", [10**160, 0], ids=["far", "near"])

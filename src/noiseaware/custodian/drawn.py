@@ -10,8 +10,7 @@ t = εσ²/m − m/2 steps, and P(noise ≥ ⌈t⌉) ≤ Φ̄((⌈t⌉ − 1)/σ
 computed, and refused where it is above δ.
 
 *Exponential.* Scores are rounded to steps of 2^−30; neighbours move them by ⌈k·2^30⌉ steps, and by two more where they
-hold a Hellinger distance, whose float errs by less than a step where neighbours can be that far apart. OpenDP chooses
-by integers (exponential.py).
+hold a Hellinger distance, which evaluate.py rounds once, to a float. OpenDP chooses by integers (exponential.py).
 
 *Sample.* A choice among the points of a public grid, by whole log-likelihoods of each record.
 

@@ -71,14 +71,21 @@ def _hellinger(name: str, left: list[Fraction], right: list[Fraction]) -> Fracti
     if name == "normal":
         (m, v), (w, u) = left, right
         overlap = float(4 * v * u / (v + u) ** 2) ** 0.25 * math.exp(-min((m - w) ** 2 / (4 * (v + u)), _LARGEST))
-    else:
-        middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
-        overlap = math.exp(_log_beta(middle) - (_log_beta(left) + _log_beta(right)) / 2)
-    return Fraction(math.sqrt(max(0.0, 1 - overlap)))
+        return Fraction(math.sqrt(max(0.0, 1 - overlap)))
+    import mpmath
+
+    middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
+    with mpmath.workprec(140 + int(sum(middle)).bit_length()):  # as many bits of log Γ come before the point
+        log_overlap = _log_beta(middle) - (_log_beta(left) + _log_beta(right)) / 2
+        distance: Any = mpmath.sqrt(max(0, -mpmath.expm1(log_overlap)))
+        return Fraction(float(distance))
 
 
-def _log_beta(parameters: list[Fraction]) -> float:
-    return math.fsum([*(math.lgamma(a) for a in parameters), -math.lgamma(sum(parameters))])
+def _log_beta(parameters: list[Fraction]) -> Any:
+    import mpmath
+
+    logs = [mpmath.loggamma(mpmath.mpf(a.numerator) / a.denominator) for a in (*parameters, sum(parameters))]
+    return mpmath.fsum(logs[:-1]) - logs[-1]
 
 
 def _kl(*_: object) -> Fraction:
