@@ -42,8 +42,10 @@ def _umask() -> int:
 
 
 def check_free(path: str | os.PathLike, *, force: bool) -> None:
-    """Refuse a path that exists, or whose folder does not."""
+    """Refuse a path that exists, or whose folder does not; a folder in any case."""
     path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} must be a file, got a folder.")
     if path.exists() and not force:
         raise ValueError(f"output {path} exists already; give another name or --force (force=True).")
     if not path.parent.is_dir():

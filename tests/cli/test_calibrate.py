@@ -135,14 +135,16 @@ REFUSED = [
     (("--bounds", "0", "1"), "bounds must not be given for a binomial"),
     (("--record-trials", "0"), "trials must be a whole number"),
     (("--plot", "picture.gif"), "--plot must end in .png"),
-    (("-o", "."), "must be a file, got the folder"),
+    (("--plot", "folder.png", "--force"), "folder.png must be a file, got a folder"),
+    (("-o", "."), "must be a file, got a folder"),
     (("-o", "nowhere/ranks.csv"), "output folder must exist"),
     (("-o", "-", "--json"), "must not be given together"),
 ]
 
 
 @pytest.mark.parametrize(("change", "rule"), REFUSED)
-def test_a_mistake_is_one_sentence(change, rule, refused):
+def test_a_mistake_is_one_sentence(change, rule, refused, tmp_path):
+    (tmp_path / "folder.png").mkdir()
     assert rule in refused(*COINS, *change)  # of an option given twice, the last counts
 
 

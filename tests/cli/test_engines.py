@@ -52,7 +52,7 @@ def test_a_plan_names_the_table(visits, run, refused, clinic):
 
 def test_what_is_wrong_with_a_table_in_postgresql(visits, refused):
     words = [*WORDS, "-o", "pg.json"]
-    assert "table_name must name the table" in refused("release", visits, *words)
+    assert "table_name (--table) must name the table" in refused("release", visits, *words)
     assert "could not be found" in refused("release", visits, "--table", "none", *words)
     bad = visits.replace("127.0.0.1", "127.0.0.2")
     for url in (bad, visits.replace("postgresql", "mysql"), f"postgresql://u:{SECRET}@[::1/db"):

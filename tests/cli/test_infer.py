@@ -107,7 +107,7 @@ def test_damaged_release_is_refused(kind, clinic, refused):
         ((*INFER, "-o", "ill.json"), "exists already"),
         ((*INFER, "--report", "none/p.html"), "output folder must exist"),
         ((*INFER, "--report", "x", "-o", "x"), "must be different files"),
-        ((*INFER, "--report", ".", "--force"), "must be a file, got the folder"),
+        ((*INFER, "--report", ".", "--force"), ". must be a file, got a folder"),
         ((*INFER, "--json", "-o", "-"), "must not be given together"),
         (("inferr",), "No such command"),
     ],
@@ -166,3 +166,15 @@ def test_a_family_of_ones_own_by_its_file(tmp_path, run, refused):
     assert run(*command, "--family", f"{file}:Rayleigh", "--report", str(page)).exit_code == 0
     assert "rayleigh" in page.read_text(encoding="utf-8")
     assert "must name a class" in refused(*command, "--family", f"{file}:Weibull")
+
+
+@pytest.mark.parametrize("name", ["LogisticRegression", "PoissonRegression"])
+def test_a_normal_prior_is_for_regressions_of_counts_too(name, run):
+    model = getattr(na.family, name)(["age"], "ill", bounds={"age": (0, 100), "ill": (0, 1)})
+    model.check_prior(parse("normal(0, 4)"))
+    told = " ".join(run("infer", "--help").stdout.split())
+    assert "normal for logistic_regression and poisson_regression" in told
+
+
+def test_delta_of_a_ledger_is_for_all_releases(run):
+    assert "for programs" not in run("ledger", "create", "--help").stdout

@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import noiseaware as na
+from noiseaware import cli
 
 INFER = ("infer", "ill.json", "--prior", "beta(1, 1)", "--method", "naive", "--seed", "0")
 
@@ -53,6 +56,18 @@ def test_process_statuses_and_streams():
     done = process("release", "clinic.csv", *words, "--epsilon", "3")
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [("--family", "linear_regression"), ("--family=linear_regression",)])
+def test_regressions_are_calibrated_in_one_thread(words, monkeypatch):
+    asked = []
+    monkeypatch.setattr("noiseaware.cli._ask_xla", asked.append)
+    monkeypatch.setattr("noiseaware.cli.app", lambda **_: 0)
+    monkeypatch.setattr("gc.set_threshold", lambda _: None)
+    monkeypatch.setattr(sys, "argv", ["noiseaware", "calibrate", *words])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert asked == ["--xla_cpu_multi_thread_eigen=false"]
 
 
 def test_interrupt_is_quiet(monkeypatch, run):

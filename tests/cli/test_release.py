@@ -186,8 +186,8 @@ def test_bad_release_costs_nothing_and_writes_nothing(words, sentence, clinic, r
     [
         (("-o", "ill.json"), "exists already"),
         (("-o", "none/x.json"), "output folder must exist"),
-        (("-o", "."), "output must be a file, got the folder"),
-        (("-o", ".", "--force"), "output must be a file, got the folder"),
+        (("-o", "."), ". must be a file, got a folder"),
+        (("-o", ".", "--force"), ". must be a file, got a folder"),
         (("-o", "clinic.csv", "--force"), "output must not be the table itself"),
         (("-o", "clinic.ledger", "--force"), "output must not be the ledger itself"),
         ((), "--output must be given"),

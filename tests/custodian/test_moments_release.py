@@ -15,6 +15,7 @@ from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.ledger import Ledger
 from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import MOST_RECORDS
+from noiseaware.custodian.terms import terms_of
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Pure, ZeroConcentrated
 
@@ -266,3 +267,11 @@ def test_files_of_moments_fit_the_published_schema():
         assert from_json(release.to_json()) == release
         assert from_json(release.to_json()).family == model
     assert from_json(json.dumps(DOCUMENT)).noise_scale.tolist() == [2.0] * 9
+
+
+@pytest.mark.parametrize("bounds", [(-1.7e308, 1.7e308), (1e308, 1.1e308), (0, 1e-301)])
+def test_bounds_that_floats_cannot_scale_by_are_refused_by_the_rule(bounds):
+    with pytest.raises(ValueError, match="at least 1e-300 wide, with a width and a sum that floats hold, got"):
+        terms_of(na.family.Normal("x", bounds=bounds), epsilon=1)
+    for wide in ((-8e307, 8e307), (0, 1e-299)):
+        assert terms_of(na.family.Normal("x", bounds=wide), epsilon=1).of_n is None

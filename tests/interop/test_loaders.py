@@ -277,6 +277,12 @@ def test_a_table_of_ones_own(tmp_path: Path):
     assert (e.steps, e.origin.group) == ((9,), (("place", "e"),))
 
 
+def test_a_table_may_start_with_a_byte_order_mark(tmp_path: Path):
+    (tmp_path / "t.csv").write_text("value,family,scale\n3,laplace,2\n", encoding="utf-8-sig")
+    (found,) = interop.table(tmp_path / "t.csv")
+    assert found.mechanism == na.mechanism.Laplace(2.0)
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

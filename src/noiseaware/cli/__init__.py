@@ -48,7 +48,7 @@ def main() -> None:
     gc.set_threshold(_SELDOM)  # nearly all that a command makes lives as long as it does, and a search takes long
     if sys.argv[1:2] not in (["calibrate"], ["reproduce"]) or "--quick" in sys.argv:
         compile_quickly()  # the others run what they compile a thousand times
-    elif _FACTORISING & set(sys.argv):
+    elif any(word.rpartition("=")[2] in _FACTORISING for word in sys.argv):
         _ask_xla(_ONE_THREAD)
     status = app(prog_name="noiseaware", standalone_mode=False)
     if sys.argv[1:2] == ["infer"]:

@@ -1,7 +1,6 @@
 """`noiseaware calibrate`: is a method right for a family, a prior and a promise? Simulated tables only."""
 
 import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -92,7 +91,7 @@ def calibrate(
         found = calibration(chosen, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
     told = _document(found, chosen, believed, setting)
     _write(found, output, plot)
-    _print(found, told, json=json, is_aside=output == "-")
+    _print(told, json=json, is_aside=output == "-")
     if told.get("is_calibrated") is False:
         raise typer.Exit(NEGATIVE)
 
@@ -114,8 +113,6 @@ def _check_outputs(output: str | None, plot: str | None, *, json: bool, force: b
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
     picture.check(plot, force=force)
     if output is not None and output != "-":
-        if Path(output).is_dir():
-            raise ValueError(f"output must be a file, got the folder {output}.")
         check_free(output, force=force)
 
 
@@ -158,7 +155,7 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
     return told | verdict | {"is_calibrated": found.ks <= critical, "coverage": coverage}
 
 
-def _print(found: "Calibration", told: dict[str, Any], *, json: bool, is_aside: bool) -> None:
+def _print(told: dict[str, Any], *, json: bool, is_aside: bool) -> None:
     if json:
         import json as form
 

@@ -27,9 +27,11 @@ class Group(TyperGroup):
     """The commands, each failure of which ends as a sentence."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words of a command, with `--bounds private` as two words."""
         return super().parse_args(ctx, doubled(args))
 
     def main(self, *args: Any, standalone_mode: bool = True, **kwargs: Any) -> Any:
+        """Run a command, and end with its status or give it back."""
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal without θ still gets the numbers

@@ -57,7 +57,8 @@ def infer(
     The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
     poisson, exponential and gamma with a known shape, and independent(shape=gamma(4, 2), rate=gamma(3, 1)) without;
     normal for normal with a known variance and normal_inverse_gamma without; normal_inverse_gamma for
-    linear_regression, with the intercept last; normal_inverse_wishart for multivariate_normal.
+    linear_regression, with the intercept last; normal for logistic_regression and poisson_regression;
+    normal_inverse_wishart for multivariate_normal.
     """
     _check_outputs(output, report, force=force, json=json)
     if calibrate and report is None:
@@ -93,6 +94,7 @@ def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> 
 
 
 def read(path: str, family: str | None) -> "Release":
+    """The release in a file, or on standard input; with a family of one's own where one is named."""
     from noiseaware.artifact import from_json, load
     from noiseaware.cli import own
 
@@ -113,8 +115,6 @@ def _check_outputs(output: str | None, report: str | None, *, force: bool, json:
     if len({p.resolve() for p in files}) < len(files):
         raise ValueError(f"--output and --report must be different files, got {report} for both.")
     for file in files:
-        if file.is_dir():
-            raise ValueError(f"output must be a file, got the folder {file}.")
         check_free(file, force=force)
 
 

@@ -20,7 +20,7 @@ def create(
     path: _Path,
     epsilon: Annotated[str | None, typer.Option(help="The total, as pure ε.")] = None,
     rho: Annotated[str | None, typer.Option(help="The total, as ρ of zCDP.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --epsilon: the total δ, for programs.")] = None,
+    delta: Annotated[str | None, typer.Option(help="With --epsilon: the total δ.")] = None,
 ) -> None:
     """Open an account with a total that no sequence of releases can overspend.
 

@@ -19,8 +19,6 @@ def check(path: str | None, *, force: bool) -> None:
         return
     if Path(path).suffix.lower() not in _ENDINGS:
         raise ValueError(f"--plot must end in {', '.join(_ENDINGS)}, got {path}.")
-    if Path(path).is_dir():
-        raise ValueError(f"output must be a file, got the folder {path}.")
     check_free(path, force=force)
 
 

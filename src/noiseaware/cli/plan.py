@@ -90,6 +90,7 @@ class Item:
 
     @property
     def promise(self) -> "Promise":
+        """What is promised, and paid."""
         from noiseaware.privacy import promised
 
         return promised(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
@@ -97,6 +98,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Plan:
+    """The releases to make, and the ledger that pays for them; None for none."""
+
     items: list[Item]
     ledger: str | None
 

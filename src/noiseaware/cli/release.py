@@ -176,8 +176,6 @@ def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
             raise ValueError(f"output must be a folder where a table is released by groups, got {planned.output}.")
         Path(planned.output).mkdir(parents=True, exist_ok=True)
     for path in map(Path, planned.files):
-        if path.is_dir():
-            raise ValueError(f"output must be a file, got the folder {path}.")
         check_free(path, force=force)
         for name, other in (("table", planned.table), ("ledger", ledger)):
             if other is not None and "://" not in other and path.resolve() == Path(other).resolve():

@@ -26,7 +26,7 @@ def check_url(url: str, table_name: str | None) -> None:
         scheme = scheme if scheme.isidentifier() else "another"
         raise ValueError(f"table must be a file, a frame or a postgresql:// URL, got a URL of scheme {scheme}.")
     if not table_name:
-        raise ValueError('table_name must name the table in the database, such as "visits" or "clinic.visits".')
+        raise ValueError('table_name (--table) must name the table in the database, such as "clinic.visits".')
 
 
 def opened(url: str, table_name: str, closing: contextlib.ExitStack) -> Any:

@@ -36,8 +36,10 @@ def _text(column: str, kind: str) -> str:
 
 
 def quoted(column: str) -> str:
+    """A name as SQL takes it."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
+    """A text as SQL takes it."""
     return "'" + text.replace("'", "''") + "'"

@@ -118,6 +118,7 @@ def _check_family(family: object) -> None:
         raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
     for low, high in getattr(family, "intervals", None) or ():
         if not (math.isfinite(high - low) and math.isfinite(low + high) and high - low >= _NARROWEST):
-            raise ValueError(f"bounds must be between 1e-300 and 1e300 wide, and nearer to 0, got ({low}, {high}).")
+            held = "at least 1e-300 wide, with a width and a sum that floats hold"
+            raise ValueError(f"bounds must be {held}, got ({low}, {high}).")
     if not isinstance(family, AbstractScalarFamily | Categorical) and not hasattr(family, "degrees"):
         raise ValueError(f"family must sum its column, or its levels, to be released, got {type(family).__name__}.")

@@ -23,10 +23,12 @@ CELL = Poisson()
 
 
 def rounded(value: float, step: float = 1.0) -> Within:
+    """The interval of a value that was rounded to the nearest step."""
     return value - step / 2, value + step / 2
 
 
 def truncated(value: float) -> Within:
+    """The interval of a value that was cut to a whole number toward 0."""
     return (value if value > 0 else value - 1), (value if value < 0 else value + 1)
 
 

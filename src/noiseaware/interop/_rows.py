@@ -41,7 +41,7 @@ def _of_file(path: Path, delimiters: str, header: Sequence[str] | None) -> list[
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"file must have at most {MOST_BYTES:,} bytes, got {path}, which has more.")
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             first = file.readline(csv.field_size_limit())
             file.seek(0)
             delimiter = max(delimiters, key=first.count)

@@ -32,7 +32,7 @@ def census_measurements(source: object, *, family: AbstractFamily = CELL, n: int
         mechanism = DiscreteGaussian(math.sqrt(positive(row, "variance", place)))
         group = group_of(row, ("value", "variance"))
         for cell, value in enumerate(_cells(row["value"])):
-            named = group if cell is None or not _is_list(row["value"]) else (*group, ("cell", cell))
+            named = group if not _is_list(row["value"]) else (*group, ("cell", cell))
             count = whole({"value": value}, "value", place)
             found.append(release(count, None, mechanism, family=family, n=n, tool="US Census Bureau", group=named))
     if not found:
