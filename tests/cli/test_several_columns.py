@@ -277,7 +277,7 @@ def test_predictions_for_machines(line, run):
         ((*INFER, "--at", "hours=soon"), "--at must have a number for each covariate"),
         ((*INFER, "--at", "hours=1, hours=2"), "--at must name each covariate once, got 'hours' twice"),
         ((*INFER, "--at", "hours=nan"), "x must be finite, got nan"),
-        (("infer", "ill.json", "--prior", "beta(1, 1)", "--at", "hours=3"), "must follow a regression, got a"),
+        (("infer", "ill.json", "--prior", "beta(1, 1)", "--at", "hours=3"), "must follow a linear regression, got a"),
         (("infer", "line.json", "--prior", "beta(1, 1)"), "prior must be a NormalInverseGamma"),
         (
             ("infer", "line.json", "--prior", "normal_inverse_gamma([0, 0, 0], 1, 3, 1)"),
