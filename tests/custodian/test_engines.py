@@ -257,7 +257,7 @@ def test_schema_errors_are_public(postgres, spark):
     [
         (f"postgresql://u:{SECRET}@127.0.0.1:1/db", "visits", "PostgreSQL could not be reached with the URL of table"),
         (f"postgresql://u:{SECRET}@[::1/db", "visits", "PostgreSQL could not be reached with the URL of table visits"),
-        (f"postgresql://u:{SECRET}@127.0.0.1:1/db", None, "table_name must name the table in the database"),
+        (f"postgresql://u:{SECRET}@127.0.0.1:1/db", None, "must name the table in the database"),
         (f"mysql://u:{SECRET}@127.0.0.1", "visits", "got a URL of scheme mysql"),
         (f"{SECRET}://x", "visits", "got a URL of scheme another"),
         ("t.csv", "visits", "table_name must be left out unless"),
