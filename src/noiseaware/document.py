@@ -19,7 +19,7 @@ import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain
+from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain, proper
 
 _NAMES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
 _NAMES += ("linear_regression", "logistic_regression", "multivariate_normal", "poisson_regression")
@@ -242,7 +242,5 @@ def _number(name: str, text: str) -> Fraction:
 
 def _proper(name: str, text: str) -> Fraction:
     """A fraction between 0 and 1."""
-    fraction = _number(name, text)
-    if fraction >= 1:
-        raise ValueError(f"{name} must be between 0 and 1, got {text}.")
-    return fraction
+    _number(name, text)
+    return proper(name, text)

@@ -18,7 +18,7 @@ from noiseaware import trial
 from noiseaware.family import AbstractFamily, AbstractUnboundedFamily
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior
-from noiseaware.privacy import N_SHARE, Neighbours, Number, exact
+from noiseaware.privacy import N_SHARE, Neighbours, Number, exact, proper
 from noiseaware.width import TAILS, Ellipsoids, Lines, numbers, predictor, widths
 
 if TYPE_CHECKING:
@@ -213,9 +213,7 @@ def plan(
         raise ValueError("give two of n, a promise (epsilon or rho) and width; the third is found.")
     with jax.enable_x64(True):
         found = predictor(family, prior)
-    share = exact("n_share", n_share)
-    if share >= 1:
-        raise ValueError(f"n_share must be between 0 and 1, got {n_share}.")
+    share = proper("n_share", n_share)
     start = Plan(family, prior, n or 1, epsilon, rho, delta, neighbours, share, parameter, width, found)
     if n is None:
         return replace(start, n=_enough_records(start))

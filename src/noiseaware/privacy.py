@@ -75,6 +75,14 @@ def exact(name: str, value: Number) -> Fraction:
     return fraction
 
 
+def proper(name: str, value: Number) -> Fraction:
+    """The same, of a share: less than 1."""
+    fraction = exact(name, value)
+    if fraction >= 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value}.")
+    return fraction
+
+
 def promised(
     *, epsilon: Number | None = None, rho: Number | None = None, delta: Number | None = None
 ) -> Promise:

@@ -23,7 +23,7 @@ from fractions import Fraction
 
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.family import AbstractFamily
-from noiseaware.privacy import Guarantee, Neighbours, Number, exact, part_of
+from noiseaware.privacy import Guarantee, Neighbours, Number, exact, part_of, proper
 
 SHARE = Fraction(1, 10)
 QUANTILES = (Fraction(1, 40), Fraction(39, 40))
@@ -115,9 +115,7 @@ def planned(
         raise ValueError(f"bounds must be None in a family whose bounds are chosen privately, got {given}.")
     if support not in _SUPPORTS:
         raise ValueError(f"bounds of a {family.name} release must be given: its support is {support}.")
-    part = exact("bounds_share", share)
-    if part >= 1:
-        raise ValueError(f"bounds_share must be between 0 and 1, got {share}.")
+    part = proper("bounds_share", share)
     chosen = _checked_quantiles(quantiles)[0 if support[0] < 0 else 1 :]
     selection = Selection(
         candidates=_candidates(family, is_signed=support[0] < 0),

@@ -12,7 +12,7 @@ from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, wi
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
-from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, exact, kept_by, part_of, promised
+from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, kept_by, part_of, promised, proper
 
 _NARROWEST = 1e-300
 """Bounds of second moments are at least so wide: a float still holds the inverse."""
@@ -72,9 +72,7 @@ def terms_of(
     person, groups = unit_of(unit, max_records), groups_of(by, levels)
     relation = neighbours_of(neighbours, person, groups)
     _check_family(family)
-    share = exact("n_share", n_share)
-    if share >= 1:
-        raise ValueError(f"n_share must be between 0 and 1, got {n_share}.")
+    share = proper("n_share", n_share)
     if relation == "replace" and share != N_SHARE:
         raise ValueError("n_share must be left out unless neighbours='add_remove' makes n private.")
     each = 1 if person is None else person.max_records

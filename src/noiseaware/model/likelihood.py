@@ -176,10 +176,9 @@ def _stacked(noises: list):
 def _num_listed(releases: list[Release]) -> int:
     """How many sums to list of every release; 0 where they are not."""
     family = releases[0].family
-    if not isinstance(family, AbstractScalarFamily) or family.is_altered:
+    if not isinstance(family, AbstractScalarFamily):
         return 0
-    counts = [_latent_sum.num_listed(family, r.n, _MOST_LISTED) for r in releases]
-    return max(counts) if all(counts) else 0
+    return _latent_sum.num_listed(family, max(r.n for r in releases), _MOST_LISTED)
 
 
 def _log_terms(family, noise, y, n, listed: int) -> Float[Array, "b listed"]:

@@ -62,8 +62,8 @@ class Natural:
 
 
 def num_listed(family: AbstractScalarFamily, n: float, most: int = _MOST_LISTED) -> int:
-    """How many sums n records can have, 0, 1, 2, …; 0 where they are too many to list, or no whole numbers."""
-    count = float(family.possible(n)[1]) + 1 if family.is_integer else math.inf
+    """How many sums n unaltered records can have, 0, 1, 2, …; 0 where they are too many to list, or not whole."""
+    count = float(family.possible(n)[1]) + 1 if family.is_integer and not family.is_altered else math.inf
     return 2 ** math.ceil(math.log2(count)) if count <= most else 0
 
 

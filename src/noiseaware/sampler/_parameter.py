@@ -34,9 +34,10 @@ def is_altered(family) -> bool:
     return isinstance(family, AbstractUnboundedFamily) and family.is_altered
 
 
-def num_listed(family: AbstractScalarFamily, n: float | Sizes) -> int:
-    """How many sums to list; 0 where they are not (see _latent_sum)."""
-    return 0 if isinstance(n, Sizes) or is_altered(family) else _latent_sum.num_listed(family, n)
+def num_listed(family: AbstractScalarFamily, *sizes: float | Sizes) -> int:
+    """How many sums to list of each table; 0 where they are not (see _latent_sum)."""
+    known = [n for n in sizes if not isinstance(n, Sizes)]
+    return _latent_sum.num_listed(family, max(known)) if len(known) == len(sizes) else 0
 
 
 def _likelihoods(

@@ -58,9 +58,10 @@ def draws(
         pivot = jnp.clip(jnp.round(y), low, high)
         low, high = _line.focus(log_density, low, high, pivot)
         nodes = _line.nodes_between(low, high, jnp.clip(pivot, low, high), _NODES)
-    log_mass = _line.cells(nodes, log_density(nodes), whole=True)[2]
+    height = log_density(nodes)
+    log_mass = _line.cells(nodes, height, whole=True)[2]
     is_sure = jax.nn.logsumexp(log_mass) - prior.log_normalizer() > beyond + _SURE
-    s = _line.draw_whole(key_count, nodes, log_density(nodes), num_draws)
+    s = _line.draw_whole(key_count, nodes, height, num_draws)
     theta = family.update(prior, s[:, None], n).sample(key_theta, (num_draws,))
     return jnp.where(is_sure, theta, jnp.nan)  # a prior that the noise cannot explain: seen, and refused, by infer
 

@@ -44,8 +44,7 @@ def draws_given(
     """Independent draws of the one θ of several tables."""
     tables = tuple(_seen(release) for release in releases)
     family: AbstractScalarFamily = releases[0].family  # type: ignore[assignment]
-    counts = [_parameter.num_listed(family, table.n) for table in tables]  # type: ignore[arg-type]
-    listed = max(counts) if all(counts) else 0
+    listed = _parameter.num_listed(family, *(table.n for table in tables))  # type: ignore[arg-type]
     return _parameter.draws_given(key, family, prior, tables, num_draws=num_draws, listed=listed)
 
 
