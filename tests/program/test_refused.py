@@ -360,7 +360,8 @@ def test_a_candidate_listed_twice_is_chosen_twice_as_often():
 
     high = math.exp(1.5)
     expected = {(2 * high / (2 * high + 1), 2 / (2 + high)), (high / (2 + high), 1 / (2 * high + 1))}
-    assert any(pp.check(told).counterexample.probabilities == pytest.approx(pair) for pair in expected)
+    found = pp.check(told).counterexample.probabilities  # of either event, and not always the same one
+    assert any(found == pytest.approx(pair) for pair in expected)
 
 
 def test_a_choice_among_too_many_candidates_is_not_refuted_by_some_of_them():
