@@ -1,6 +1,7 @@
 """Draws from the noise-aware posterior of a count, against other ways to get them, measured side by side in one run.
 
     (a) a NumPy loop of Algorithm 1 of Bernstein & Sheldon 2018   bar: ours ≥ 10 000 × at ε = 0.01, ≥ 1000 × at 0.1
+        as printed, for any family: vectors, matrices, moments from η; and cut down by hand to one count
     (b) NumPyro's NUTS on the collapsed model                     bar: ours ≥ 500 ×
     (c) plain conjugate draws, NumPy's and JAX's: the floor       bar: ours ≤ 5 × its time at 100 000 draws
     and cost must not grow with n                                 bar: n = 10⁸ within 2 × of n = 10⁴
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import table
 from arviz_stats.base import array_stats
+from gibbs import sigmoid, successes
 
 from noiseaware.family import Bernoulli
 from noiseaware.mechanism import DiscreteLaplace
@@ -45,8 +47,13 @@ def ours(y: float, n: int, epsilon: float):
     return best(lambda: compiled(*arguments).block_until_ready()), compile_time
 
 
-def gibbs(y: float, epsilon: float, sweeps: int, rng: np.random.Generator) -> np.ndarray:
-    """Algorithm 1: s | θ, ω² by NormProduct, θ | s by conjugacy, 1/ω² by the inverse Gaussian."""
+def printed(y: float, epsilon: float, sweeps: int, rng: np.random.Generator) -> np.ndarray:
+    """Algorithm 1 for any family, as it is printed: the loop of `gibbs.py`, with moments in closed form."""
+    return successes(rng, np.array([y]), 1 / epsilon, sweeps, sigmoid)
+
+
+def cut_down(y: float, epsilon: float, sweeps: int, rng: np.random.Generator) -> np.ndarray:
+    """Algorithm 1 in plain numbers: s | θ, ω² by NormProduct, θ | s by conjugacy, 1/ω² by the inverse Gaussian."""
     theta, variance, draws = 0.5, 2 / epsilon**2, np.empty(sweeps)
     for i in range(sweeps):
         mean, spread = N * theta, N * theta * (1 - theta)
@@ -91,15 +98,17 @@ def main() -> None:
             print(
                 f"ε = {epsilon}: {DRAWS} independent draws in {1e3 * seconds:.1f} ms, compiled in {compile_time:.1f} s"
             )
-            start = time.perf_counter()
-            chain = gibbs(y, epsilon, 20_000, rng)
-            gibbs_rate = effective(chain[2000:]) / (time.perf_counter() - start)
-            print(f"  (a) NumPy loop of Algorithm 1: {gibbs_rate:9.0f} ESS/s, ours {rate / gibbs_rate:9.0f} ×")
             count, own = f"count, n = {N}, ε = {epsilon}", f"{rate:,.0f} ESS/s"
-            table.add(
-                f"{count}: draws against the 2018 paper's Algorithm 1", rate / gibbs_rate, "{} ×",
-                at_least={0.01: 10_000, 0.1: 1000}[epsilon], ours=own, against=f"NumPy loop, {gibbs_rate:,.0f} ESS/s",
-            )  # fmt: skip
+            bar = {0.01: 10_000, 0.1: 1000}[epsilon]
+            for loop, form in ((printed, "as printed"), (cut_down, "cut down to one count")):
+                start = time.perf_counter()
+                chain = loop(y, epsilon, 20_000, rng)
+                loop_rate = effective(chain[2000:]) / (time.perf_counter() - start)
+                print(f"  (a) Algorithm 1 {form:22}: {loop_rate:9.0f} ESS/s, ours {rate / loop_rate:9.0f} ×")
+                table.add(
+                    f"{count}: draws against the 2018 paper's Algorithm 1, {form}", rate / loop_rate, "{} ×",
+                    at_least=bar, ours=own, against=f"NumPy loop, {loop_rate:,.0f} ESS/s",
+                )  # fmt: skip
             chain, taken = nuts(y, epsilon)
             nuts_rate = effective(chain) / taken
             print(f"  (b) NumPyro NUTS:              {nuts_rate:9.0f} ESS/s, ours {rate / nuts_rate:9.0f} ×")

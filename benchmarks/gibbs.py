@@ -37,14 +37,15 @@ def product(rng, mean, covariance, y, variance):
 
 
 def successes(rng, y, scale, iterations, moments):
-    s, variance = np.clip(y, 1, N - 1), np.array([2 * scale**2])
-    for _ in range(iterations):
-        theta = rng.beta(10 + s[0], 10 + N - s[0])
+    """All of θ that one chain comes to."""
+    s, variance, draws = np.clip(y, 1, N - 1), np.array([2 * scale**2]), np.empty(iterations)
+    for i in range(iterations):
+        draws[i] = theta = rng.beta(10 + s[0], 10 + N - s[0])
         mean, covariance = moments(np.array([np.log(theta / (1 - theta))]))
         while not 0 <= (s := product(rng, N * mean, N * covariance, y, variance))[0] <= N:
             pass
         variance = inverse_gaussian_variance(rng, y - s, scale)
-    return theta
+    return draws
 
 
 def categories(rng, y, scale, iterations, moments):

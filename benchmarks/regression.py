@@ -4,9 +4,11 @@
     (a) Gibbs-SS-Update, jitted, 16 chains                                           bar: ours ≥ 100 ×
     (b) NumPyro's NUTS on the collapsed model (parameters and Bartlett factors)      bar: ours ≥ 50 ×
     (c) MCMC-Ind: NumPyro's NUTS on the latent records                               bar: ours ≥ 500 ×
+        as the paper states the model, and in the standard coordinates of method="mcmc_ind", which walk better
 
-Then the default engine's time against n, and ten covariates. Compile time is left out: everything runs twice, and the
-second run, warm-up included, is measured. ESS is the bulk ESS of the worst of slope, intercept and variance.
+Then the default engine's time against n, and ten covariates. Compile time is left out: everything runs four times, and
+the quickest of the last three, warm-up included, is taken. ESS is the bulk ESS of the worst of slope, intercept and
+variance.
 
     python benchmarks/regression.py
 """
@@ -52,12 +54,19 @@ def worst_ess(draws: np.ndarray, chains: int) -> float:
 
 
 def measure(method: str, release: na.Release, prior, num_draws: int, chains: int) -> tuple[float, float]:
-    """ESS per second of the second run, and its seconds."""
-    for attempt in range(2):
-        started = time.perf_counter()
-        draws = np.asarray(METHODS[method].draws(jax.random.key(attempt), release, prior, num_draws))
-        seconds = time.perf_counter() - started
+    """ESS per second of the quickest run, and its seconds."""
+    draws, seconds = quickest(lambda key: np.asarray(METHODS[method].draws(key, release, prior, num_draws)))
     return worst_ess(draws[:, : len(release.family.x) + 2], chains) / seconds, seconds
+
+
+def quickest(run, repeats: int = 3) -> tuple:
+    """What the last run gave, and the least time of all but the first, which compiles."""
+    found, times = run(jax.random.key(0)), []
+    for attempt in range(1, repeats + 1):
+        started = time.perf_counter()
+        found = run(jax.random.key(attempt))
+        times.append(time.perf_counter() - started)
+    return found, min(times)
 
 
 def collapsed(release: na.Release, prior):
@@ -96,17 +105,39 @@ def collapsed(release: na.Release, prior):
     return model
 
 
-def nuts(release: na.Release, prior) -> tuple[float, float]:
-    """ESS per second of NUTS on the collapsed model, four chains vectorised."""
-    kernel = numpyro.infer.NUTS(collapsed(release, prior), target_accept_prob=0.9)
+def stated(release: na.Release, prior):
+    """The 2019 paper's model as it states it, for one covariate: records are latent variables in their own units."""
+    family, n = release.family, int(release.n)
+    inner = family.scaled(prior)
+    regression, covariates = inner.parts["regression"], inner.parts["covariates"]
+
+    def model() -> None:
+        variance = numpyro.sample("variance", dist.InverseGamma(regression.shape, regression.scale))
+        spread = jnp.linalg.inv(regression.precision) * variance
+        theta = numpyro.sample("theta", dist.MultivariateNormal(regression.mean, spread))
+        squared = numpyro.sample("squared", dist.InverseGamma(covariates.dof / 2, covariates.scale[0, 0] / 2))
+        mean = numpyro.sample("mean", dist.Normal(covariates.mean[0], jnp.sqrt(squared / covariates.count)))
+        x = numpyro.sample("x", dist.Normal(mean, jnp.sqrt(squared)).expand([n]).to_event(1))
+        y = numpyro.sample("y", dist.Normal(theta[0] * x + theta[1], jnp.sqrt(variance)).to_event(1))
+        u = [x.clip(-1, 1), y.clip(-1, 1)]
+        s = jnp.stack([column.sum() for column in family.monomials(u)])
+        numpyro.sample("released", dist.Laplace(s, release.noise_scale).to_event(1), obs=jnp.asarray(release.values))
+
+    return model
+
+
+def nuts(release: na.Release, prior, model=collapsed) -> tuple[float, float]:
+    """ESS per second of NUTS on a model, four chains vectorised."""
+    kernel = numpyro.infer.NUTS(model(release, prior), target_accept_prob=0.9)
     sampler = numpyro.infer.MCMC(
         kernel, num_warmup=500, num_samples=1000, num_chains=4, chain_method="vectorized", progress_bar=False
     )
-    for attempt in range(2):
-        started = time.perf_counter()
-        sampler.run(jax.random.key(attempt))
-        found = jax.block_until_ready(sampler.get_samples())
-        seconds = time.perf_counter() - started
+
+    def run(key):
+        sampler.run(key)
+        return jax.block_until_ready(sampler.get_samples())
+
+    found, seconds = quickest(run)
     return worst_ess(np.column_stack([found["theta"], found["variance"]]), 4) / seconds, seconds
 
 
@@ -117,7 +148,8 @@ def main() -> None:
     for label, bar, (rate, took) in (
         ("(a) Gibbs-SS-Update", 100, measure("gibbs_ss_update", release, prior, 80_000, 16)),
         ("(b) NUTS, collapsed model", 50, nuts(release, prior)),
-        ("(c) MCMC-Ind", 500, measure("mcmc_ind", release, prior, 2000, 4)),
+        ("(c) MCMC-Ind, as stated", 500, nuts(release, prior, stated)),
+        ("(c) MCMC-Ind, standardised", 500, measure("mcmc_ind", release, prior, 2000, 4)),
     ):
         print(f"{label:35s} {rate:12,.1f} ESS/s   {took:7.2f} s   ours {ours / rate:10,.0f} ×   (bar {bar} ×)")
         table.add(
