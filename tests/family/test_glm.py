@@ -39,7 +39,7 @@ CASES = [c if c in QUICK else pytest.param(*c, marks=pytest.mark.slow) for c in 
 def test_moments_are_those_of_a_million_records(name, size, x64, key):
     """Mean and covariance to 5 standard errors, those of the covariance from its own squares."""
     model, theta = MODELS[name], jnp.asarray(law(MODELS[name], SIZES[size]))
-    mean, covariance = model.released_moments(theta)
+    mean, covariance = model.modelled_moments(theta)
     t = np.stack([np.asarray(column) for column in model.alter(model.sample(key, theta, 1_000_000))])
     away = t - np.asarray(mean)[:, None]
     assert (np.abs(away.mean(1)) <= 5 * np.sqrt(np.diag(covariance) / 1e6)).all()
@@ -86,7 +86,7 @@ def test_integrals_are_those_of_adaptive_quadrature(name, s, x64):
 def test_slopes_of_zero_have_a_derivative(x64):
     for model in MODELS.values():
         theta = jnp.asarray(law(model, 1.0)).at[: len(model.x)].set(0.0)
-        slope = jax.jacfwd(lambda t, model=model: model.released_moments(t)[0])(theta)
+        slope = jax.jacfwd(lambda t, model=model: model.modelled_moments(t)[0])(theta)
         assert np.isfinite(slope).all()
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import noiseaware as na
+from noiseaware.sampler import hmc
 from noiseaware.trial import simulate
 
 ABOUT_X = na.prior.NormalInverseWishart([0], 20, 36 * 0.0625, 40)
@@ -14,18 +15,26 @@ MODELS = {
     "logistic": (na.family.LogisticRegression("x", bounds=(-1, 1)), [0.0, 0.0]),
     "poisson": (na.family.PoissonRegression("x", bounds={"x": (-1, 1), "y": (0, 6)}), [1.0, 0.5]),
 }
+# the same covariates, of sd 0.25, with bounds that leave half of them as they are
+CUT = {
+    "logistic": na.family.LogisticRegression("x", bounds=(-0.3, 0.1)),
+    "poisson": na.family.PoissonRegression("x", bounds={"x": (-0.3, 0.1), "y": (0, 6)}),
+}
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("cuts", [False, True], ids=["whole", "clamped"])
 @pytest.mark.parametrize("name", ["logistic", "poisson"])
-def test_the_posterior_is_that_of_prior_tables_weighted_by_the_noise(name, key):
+def test_the_posterior_is_that_of_prior_tables_weighted_by_the_noise(name, cuts, key):
     """Exact but for Monte Carlo: p(θ | y) is the prior of (θ, table), weighted by p(y | table). 40 records and noise of
     about their own spread; 200 000 tables leave thousands that count, and 0.02 allows for the limit theorem."""
     model, middle = MODELS[name]
+    model = CUT[name] if cuts else model
     prior = na.prior.Independent(coefficients=na.prior.MultivariateNormal(middle, [4.0, 1.0]), covariates=ABOUT_X)
     mechanism, n = na.mechanism.Laplace(4.0), 40
-    values = np.array([1.0, 14.0, 4.0, 9.0])  # Σu_x, Σu_y, Σu_x², Σu_x u_y
+    # Σu_x, Σu_y, Σu_x², Σu_x u_y
+    values = np.array([12.0, 14.0, 24.0, 11.0] if cuts else [1.0, 14.0, 4.0, 9.0])
     with jax.enable_x64(True):
         tables = simulate(key, model, prior, mechanism, n, 200_000)
         log_weight = np.asarray(mechanism.log_density(jnp.asarray(values) - tables.altered_s).sum(1))
@@ -36,6 +45,7 @@ def test_the_posterior_is_that_of_prior_tables_weighted_by_the_noise(name, key):
     posterior = na.infer(release, prior, seed=1)
     assert posterior.method == "hmc"
     assert not posterior.is_exact
+    assert ("clamped records are good to" in posterior.explanation) == cuts
     for j, draws in enumerate(posterior.draws["coefficients"].T):
         theta = np.asarray(tables.theta[:, j])
         cdf = np.array([weight[theta <= q].sum() for q in np.quantile(draws, LEVELS)]) / weight.sum()
@@ -71,12 +81,14 @@ def test_from_a_table_to_coefficients(tmp_path, seed):
         na.infer(release, na.prior.Normal(0, 4), method="augmentation")
 
 
-def test_bounds_that_cut_deep_are_spoken_of():
-    from noiseaware.sampler import hmc
-
+def test_the_way_follows_what_the_bounds_did():
+    """Covariates of sd 1, a third of them clamped, and of sd 0.2, none."""
     model = na.family.LogisticRegression("x", bounds=(-1, 1))
-    wide = na.prior.NormalInverseWishart([0], 20, 40.0, 40)  # x of sd 1: a third is clamped
-    prior = na.prior.Independent(coefficients=na.prior.MultivariateNormal([0, 0], 1), covariates=wide)
-    values = np.array([0.0, 0.0, 500.0, 100.0])
-    release = na.Release(family=model, values=values, n=1000, mechanism=na.mechanism.Laplace(2.0))
-    assert "Records moved to the bounds" in hmc.explanation(release, prior)
+    for scale, square, clips in ((40.0, 500.0, True), (1.6, 40.0, False)):
+        covariates = na.prior.NormalInverseWishart([0], 20, scale, 40)
+        prior = na.prior.Independent(coefficients=na.prior.MultivariateNormal([0, 0], 1), covariates=covariates)
+        values = np.array([0.0, 0.0, square, 0.2 * square])
+        release = na.Release(family=model, values=values, n=1000, mechanism=na.mechanism.Laplace(2.0))
+        said = hmc.explanation(release, prior)
+        assert ("The moments of clamped records are good to" in said) == clips, said
+        assert ("as if none outside the bounds had been moved" in said) != clips, said

@@ -7,8 +7,8 @@ With w = x − mean, S its covariance, slopes β, s² = βᵀSβ, e = Sβ/s and 
 
 so that for h₁(a) = E[y | a] and h₂(a) = E[y² | a] seven integrals in z are all that is needed, A_k = E z^k h₁ (k ≤ 3)
 and B_k = E z^k h₂ (k ≤ 2); the rest is Isserlis' theorem. They are sums at even steps: the weights are positive, so
-that V is positive, also at large s. Σy² would need E[y⁴ | a], and is not released: a yes or no is its own square, and a
-count's variance follows from its mean.
+that V is positive, also at large s. Where bounds move covariates, see _clipped_response. Σy² would need E[y⁴ | a],
+and is not released: a yes or no is its own square, and a count's variance follows from its mean.
 """
 
 import abc
@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family import _clipped_response
 from noiseaware.family._moment import AbstractMomentFamily, all_pairs
 from noiseaware.family._quadratic import raised
 from noiseaware.family.linear_regression import believed_covariates
@@ -98,7 +99,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         return jnp.concatenate([x, y.astype(x.dtype)[None]])
 
     def modelled(self, x: Num[Array, "d n"]) -> tuple[Num[Array, "..."], ...]:
-        """Of y what its bounds leave, and of x all: how far the covariates are outside is neglected."""
+        """Of y what its bounds leave, and of x all, as if no covariate were outside."""
         if self.intervals is None:
             return self.statistic(x)
         return self.statistic([*x[:-1], x[-1].clip(*self.intervals[-1])])
@@ -116,8 +117,21 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
 
     # ---- moments -------------------------------------------------------------------------------------------
 
-    def released_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+    def modelled_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+        """Mean and covariance of the statistic with covariates as they are: in closed form, but for seven integrals."""
         return self._moments(self._law(theta))
+
+    def released_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+        """The same of what the bounds leave of the covariates: the mean exact, the covariance by points."""
+        if self.intervals is None:
+            return self.modelled_moments(theta)
+        return _clipped_response.moments(*self._clipped_law(theta))
+
+    def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
+        return _clipped_response.moments(*self._clipped_law(theta), again=True)
+
+    def released_variances(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        return _clipped_response.marginals(*self._clipped_law(theta))[1]
 
     def mean(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         return self.released_moments(theta)[0]
@@ -137,6 +151,10 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         inner = jnp.asarray(self._forward) @ theta[:q]
         covariance = theta[q + p :].reshape(p, p) / np.outer(half, half)
         return Law(inner[:p], inner[p], (theta[q : q + p] - centre) / half, covariance)
+
+    def _clipped_law(self, theta: Float[Array, " m"]) -> tuple:
+        law = self._law(theta)
+        return law.mean, law.covariance, law.slopes, law.intercept, self._response
 
     def _moments(self, law: Law) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
         """Of (w, y, ww, wy) first, in that order; then of t, which is affine in them."""
@@ -166,11 +184,15 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         self, middle: Float[Array, ""], s: Float[Array, ""]
     ) -> tuple[Float[Array, "4"], Float[Array, "3"]]:
         """A_k and B_k of y in the units of u."""
-        centre, half = self.centre[-1], self.half[-1]
-        h1, h2 = self.link(middle + s * _NODES)
-        one, two = (h1 - centre) / half, (h2 - 2 * centre * h1 + centre**2) / half**2
+        one, two = self._response(middle + s * _NODES)
         powers = _WEIGHTS * _NODES ** np.arange(4)[:, None]
         return powers @ one, powers[:3] @ two
+
+    def _response(self, a: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+        """E[y | a] and E[y² | a] of y in the units of u."""
+        centre, half = self.centre[-1], self.half[-1]
+        h1, h2 = self.link(a)
+        return (h1 - centre) / half, (h2 - 2 * centre * h1 + centre**2) / half**2
 
     # ---- priors --------------------------------------------------------------------------------------------
 

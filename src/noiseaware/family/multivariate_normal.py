@@ -96,7 +96,7 @@ class MultivariateNormal(AbstractQuadraticFamily):
 
     def released_variances(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         """Variances of what the bounds leave of (u, uuᵀ), nearly: what changes of their covariance as θ does."""
-        return _clipped.variances(*self._scaled_law(theta))
+        return _clipped.marginals(*self._scaled_law(theta))[1]
 
     def _scaled_law(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         """Mean and covariance of u."""

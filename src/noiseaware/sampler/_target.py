@@ -14,7 +14,7 @@ A private n is one coordinate more: log(n − least), with n taken as a real num
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
 from noiseaware.artifact import NoisyCount
-from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
+from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
 from noiseaware.sampler import _moment, _normal
@@ -97,7 +97,7 @@ def of(
     clips: bool = False,
     held: Float[Array, "k k"] | None = None,
 ) -> Target:
-    """The target of a release; of second moments not the statistic where it `clips`: where it is to know of bounds.
+    """The target of a release; where it `clips`, one that knows of bounds, and of second moments not the statistic.
 
     `held` is Cov r in units of the sd of r, both at one θ (see holding).
     """
@@ -105,7 +105,10 @@ def of(
     if quadratic is not None and not clips:
         return _of_statistic(*quadratic, mechanism, y, size)
     assert isinstance(prior, AbstractRealPrior)
-    return _of_parameter(family, prior, mechanism, y, size, held)
+    moments: Callable[[Float[Array, "..."]], Any] = functools.partial(_moment.released, family)
+    if isinstance(family, AbstractGeneralizedLinear) and not clips:
+        moments = family.modelled_moments
+    return _of_parameter(family, prior, mechanism, y, size, moments, held)
 
 
 def _of_statistic(
@@ -161,6 +164,7 @@ def _of_parameter(
     mechanism: AbstractMechanism,
     y: Float[Array, " k"],
     size: Size,
+    moments_of: Callable[[Float[Array, "..."]], Any],
     held: Float[Array, "k k"] | None,
 ) -> Target:
     is_laplace = mechanism.is_laplace
@@ -183,7 +187,7 @@ def _of_parameter(
     def moments(v):
         """Of y without its noise: the mean, the sd or a unit for it, and the covariance in that unit."""
         theta, n = prior.from_real(coordinate(v)), size.of(v)[1]
-        mean, covariance = _moment.released(family, theta)
+        mean, covariance = moments_of(theta)
         unit = 1.0 if held is None else _sd(family, theta)
         return n * mean, (jnp.sqrt(n) * jnp.broadcast_to(unit, (k,)), covariance if held is None else held)
 

@@ -20,7 +20,7 @@ from noiseaware.artifact import NoisyCount, Release, likely
 from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
-from noiseaware.prior import AbstractPrior, AbstractRealPrior, CovariateMoments, Independent
+from noiseaware.prior import AbstractPrior, AbstractRealPrior
 from noiseaware.sampler import _mode, _target, chain, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
@@ -196,20 +196,20 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
         sentences.append("The private number of records is taken as a real number.")
     if quadratic is None or clips:
         sentences.append("The released sums are taken as normal given θ (central limit theorem).")
-    elif _has_given_moments(quadratic[1]):
+    elif limit.has_given_moments(quadratic[1]):
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
     if clips:
         sentences.append(_of_points(release, prior))
     elif quadratic is not None and quadratic[0].is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
     if isinstance(release.family, AbstractGeneralizedLinear):
-        sentences.append(_of_covariates(release, prior))
+        sentences.append(_of_covariates(release, prior, clips=clips))
     return " ".join(sentences) or None
 
 
 def _clips_of(release: Release, prior: AbstractPrior) -> bool:
     """Whether what the bounds did to records is in the target (see limit)."""
-    if not limit.has_choice(release.family) or isinstance(release.mechanism, Identity):
+    if not limit.has_choice(release.family, prior) or isinstance(release.mechanism, Identity):
         return False
     with jax.enable_x64(True):
         y = jnp.asarray(release.values)
@@ -227,10 +227,10 @@ def _of_points(release: Release, prior: AbstractPrior) -> str:
     return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
 
 
-def _of_covariates(release: Release, prior: AbstractPrior) -> str:
+def _of_covariates(release: Release, prior: AbstractPrior, *, clips: bool) -> str:
     """What a generalized linear model takes for granted, and how far off that is here."""
     family, sentence = release.family, "The covariates are taken as normal"
-    if getattr(family, "is_altered", False):
+    if getattr(family, "is_altered", False) and not clips:
         sentence += ", and as if none outside the bounds had been moved to them"
     with jax.enable_x64(True):
         noise, y = noise_of(release), jnp.asarray(release.values)
@@ -238,14 +238,10 @@ def _of_covariates(release: Release, prior: AbstractPrior) -> str:
     return f"{sentence}." if reason is None else f"{sentence}. {reason}"
 
 
-def _has_given_moments(prior: AbstractPrior) -> bool:
-    return isinstance(prior, Independent) and isinstance(prior.parts["covariates"], CovariateMoments)
-
-
 def _check_enough(family: AbstractFamily, prior: AbstractPrior, n: int | NoisyCount) -> None:
     """A scatter of fewer records has no density."""
     if isinstance(n, NoisyCount):
-        if _has_given_moments(prior):
+        if limit.has_given_moments(prior):
             raise ValueError("prior must be of the covariates themselves where n is private, got their moments.")
         return
     quadratic = family.as_quadratic(prior)
