@@ -186,6 +186,8 @@ class Database(Guarded):
         line, record = here(), Record(self)
         if self._records.columns:
             raise Escape("map is of records of one column; use moments of Rows.", line)
+        if self._mapped is not None:
+            raise Escape("map is of the database itself; use both mechanisms in one map, not one map on another.", line)
         with self._mechanisms.each_record(record) as mechanisms:
             result = function(record)
         if not isinstance(result, Draw) or not any(result.mechanism is own for own in mechanisms):
