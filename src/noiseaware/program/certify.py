@@ -21,7 +21,7 @@ except ModuleNotFoundError as missing:
     raise ImportError(f"checking a program needs {missing.name}; install noiseaware[program].") from None
 
 from noiseaware.privacy import plain
-from noiseaware.program import lemma
+from noiseaware.program import lemma, scope
 from noiseaware.program.cost import Costs
 from noiseaware.program.database import Mapped, Records
 from noiseaware.program.distribution import Distribution, Observation
@@ -86,8 +86,8 @@ class _Proof:
         self.costs = Costs(self.trace.program.records.adjacency)
 
     def run(self) -> None:
-        self._own_alone()
-        for observation in self.trace.mechanisms.observations:
+        self._own_places()
+        for observation in scope.models(self.trace):
             self._model(observation)
         for mechanism in self.trace.mechanisms.drawn:
             self._mechanism(mechanism)
@@ -105,33 +105,23 @@ class _Proof:
         if suspect is not None:
             self.suspects.append(suspect)
 
-    def _own_alone(self) -> None:
-        """Nothing of another program, and no draw that was hidden from the account, is used."""
-        mechanisms = self.trace.mechanisms
-        known = {id(mechanism) for mechanism in self._used}
-        roots = [*terms(self.trace.result), *(value for mechanism in self._used for value in mechanism.inputs)]
-        models = [*mechanisms.observations, *(found.origin for found in inferred(self.trace.result))]
-        roots += [v for o in models for v in (*o.prior.parameters, *o.likelihood.distribution.parameters)]
-        for node in walk(roots):
-            is_strange = isinstance(node, Draw) and id(node.mechanism) not in known
-            if is_strange or getattr(node, "database", self.trace.database).mechanisms is not mechanisms:
-                said = "a program must use its own p and database, and not another's"
-                self._failed(f"{self.trace.program.file}, {self.trace.program.name}", said)
-                return
+    def _own_places(self) -> None:
+        """Nothing of another program is used, and nothing out of its place."""
+        for breach in scope.breaches(self.trace):
+            self._failed(*breach)
 
     @property
     def _used(self) -> list[Mechanism]:
-        maps = self.trace.mechanisms.maps
-        return [*self.trace.mechanisms.drawn, *(mechanism for mapped in maps for mechanism in mapped.mechanisms)]
+        return scope.used(self.trace)
 
     # ---- what must be the same for neighbours ---------------------------------------------------------------------
 
     def _model(self, observation: Observation) -> None:
         self._same("the prior", observation.prior.parameters, observation.line)
-        likelihood = observation.likelihood
         if observation.database.mapped is None:
+            self._same("the model", observation.likelihood.distribution.parameters, observation.line)
             self.lemmas.add(lemma.CONJUGATE)
-        elif is_private(likelihood.target, *likelihood.distribution.parameters):
+        elif not scope.is_public_model(observation):
             self._failed(observation.line, "infer: a model of public records must not depend on the data, and does")
 
     def _same(self, what: str, values: Iterable[Term], line: str) -> None:

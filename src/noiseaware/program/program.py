@@ -77,12 +77,26 @@ def trace(program: Program) -> Trace:
         raise ValueError(f"check must be given a function made a program by @pp.program, got {type(program).__name__}.")
     mechanisms = Mechanisms()
     database = Database(program.records, mechanisms)
-    result = program.function(mechanisms, database)
+    result = kept(program.function(mechanisms, database))
     for part in parts(result):
         if type(part).__module__.startswith("noiseaware.program") and not isinstance(part, Term | Inferred):
             rule = "must return values, distributions, and lists and dicts of these"
             raise Escape(f"program {program.name} {rule}, got {type(part).__name__}.", program.file)
     return Trace(program, database, mechanisms, result)
+
+
+def kept(result: Any) -> Any:
+    """A result with lists and dicts of its own: what is changed after the check is not what was checked."""
+    if isinstance(result, list | tuple):
+        copied = [kept(part) for part in result]
+        if hasattr(result, "_fields"):
+            return type(result)(*copied)
+        return copied if isinstance(result, list) else tuple(copied)
+    if isinstance(result, dict):
+        return {key: kept(part) for key, part in result.items()}
+    if isinstance(result, Applied):
+        return Applied(result.function, kept(result.arguments), result.line)
+    return result
 
 
 def parts(result: Any) -> Iterator[Any]:
