@@ -125,3 +125,15 @@ def test_a_result_that_changes_after_the_check_is_what_was_checked(form):
     result.append(verdict.trace.database.count())
     released, *rest = verdict.run([True, False])
     assert (released.steps, rest) == ((1,), [2] if form is list else [])
+
+
+def test_a_long_calculation_fails_before_the_charge_or_not_at_all():
+    """Public terms were certified without a look at how deep they are, and were evaluated by recursion."""
+
+    def long(p, db):
+        total = noisy = p.laplace(db.count() + 0, epsilon=100)
+        for _ in range(2000):
+            total = total + noisy
+        return total
+
+    assert checked(COIN, long).run([True]) == 2001

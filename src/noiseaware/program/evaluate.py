@@ -12,32 +12,28 @@ from typing import Any
 
 from noiseaware.program.distribution import Distribution, Posteriors
 from noiseaware.program.mechanism import Mechanism
-from noiseaware.program.term import PLAIN, Constant, Distance, Operation, Term
+from noiseaware.program.term import PLAIN, Constant, Distance, Operation, Term, in_order
 
 Leaf = Callable[[Term], Fraction]
 _LARGEST = 700  # e^700 is still a float
 
 
-def evaluate(node: Term, leaf: Leaf) -> Fraction:
+def evaluate(root: Term, leaf: Leaf) -> Fraction:
     """A term, given its leaves."""
-    return _evaluate(node, leaf, {})
+    known: dict[int, Fraction] = {}
+    for node in in_order(root):
+        known[id(node)] = _value(node, leaf, known)
+    return known[id(root)]
 
 
-def _evaluate(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
-    if id(node) not in known:
-        known[id(node)] = _fresh(node, leaf, known)
-    return known[id(node)]
-
-
-def _fresh(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
+def _value(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
+    """A term, given those that it is made of."""
     if isinstance(node, Constant):
         return node.value
     if isinstance(node, Operation):
-        return _OPERATIONS[node.name](*(_evaluate(argument, leaf, known) for argument in node.arguments))
+        return _OPERATIONS[node.name](*(known[id(argument)] for argument in node.arguments))
     if isinstance(node, Distance):
-        left, right = (
-            [_evaluate(parameter, leaf, known) for parameter in side.parameters] for side in (node.left, node.right)
-        )
+        left, right = ([known[id(x)] for x in side.parameters] for side in (node.left, node.right))
         return _METRICS[node.metric](node.left.name, left, right)
     return leaf(node)
 

@@ -8,7 +8,7 @@ import math
 from fractions import Fraction
 
 from noiseaware.program.evaluate import Leaf, evaluate
-from noiseaware.program.term import Distance, Operation, Record, Sample, Size, Statistic, Term
+from noiseaware.program.term import Distance, Operation, Record, Sample, Size, Statistic, Term, in_order
 
 _Slopes = dict[int, Fraction]
 """The coefficient of each statistic, by its place, of a record, and of a size that is private."""
@@ -46,14 +46,22 @@ def _common(a: Fraction, b: Fraction) -> Fraction:
     return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)
 
 
-def _slopes(term: Term, leaf: Leaf) -> _Slopes | None:
+def _slopes(root: Term, leaf: Leaf) -> _Slopes | None:
     """The coefficients of a term; empty where it holds no statistic, None where it is not linear in them."""
+    known: dict[int, _Slopes | None] = {}
+    for node in in_order(root):
+        known[id(node)] = _slopes_of(node, leaf, known)
+    return known[id(root)]
+
+
+def _slopes_of(term: Term, leaf: Leaf, found: dict[int, _Slopes | None]) -> _Slopes | None:
+    """The same of a term, given those that it is made of."""
     if _is_own(term):
         key = term.index if isinstance(term, Statistic) else _SIZE if isinstance(term, Size) else _RECORD
         return {key: Fraction(1)}
     if not isinstance(term, Operation):
         return None if isinstance(term, Distance | Sample) else {}
-    parts = [_slopes(argument, leaf) for argument in term.arguments]
+    parts = [found[id(argument)] for argument in term.arguments]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None

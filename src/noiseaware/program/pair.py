@@ -24,6 +24,7 @@ from noiseaware.program.term import (
     Statistic,
     Term,
     Variable,
+    in_order,
     inputs,
     is_private,
 )
@@ -59,9 +60,10 @@ class Pairs:
         self._fresh_names = 0
 
     def __call__(self, node: Term) -> Pair:
-        if id(node) not in self._known:
-            self._kept.append(node)
-            self._known[id(node)] = self._pair(node)
+        for part in in_order(node) if id(node) not in self._known else ():
+            if id(part) not in self._known:
+                self._kept.append(part)
+                self._known[id(part)] = self._pair(part)
         return self._known[id(node)]
 
     @property

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from noiseaware.program.distribution import Distribution, Inferred, Observation
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.program import Trace, inferred, terms
-from noiseaware.program.term import Distance, Draw, Record, Sample, Term, Variable, is_private, walk
+from noiseaware.program.term import Distance, Draw, Record, Sample, Size, Statistic, Term, Variable, is_private, walk
 
 Breach = tuple[str, str, str]
 """Where a rule is broken, which one, and what to do."""
@@ -86,9 +86,11 @@ def _is_strange(trace: Trace, node: Term) -> bool:
     """Whether a term is of another program, or of a mechanism that is hidden from the account."""
     if isinstance(node, Draw):
         return not any(node.mechanism is own for own in used(trace))
-    database = getattr(node, "database", trace.database)
-    is_hidden = database.mapped is not None and not any(database.mapped is own for own in trace.mechanisms.maps)
-    return is_hidden or database.mechanisms is not trace.mechanisms
+    if not isinstance(node, Size | Statistic | Record):
+        return False
+    mapped = node.database.mapped
+    is_hidden = mapped is not None and not any(mapped is own for own in trace.mechanisms.maps)
+    return is_hidden or node.database.mechanisms is not trace.mechanisms
 
 
 def _is_of_one_record(node: Term) -> bool:

@@ -253,6 +253,20 @@ def walk(roots: Sequence[Term]) -> Iterator[Term]:
             stack.extend(inputs(node))
 
 
+def in_order(root: Term) -> Iterator[Term]:
+    """Every term under a root, and it, each once and after those that it is made of; however deep it is."""
+    seen: set[int] = set()
+    stack = [(root, False)]
+    while stack:
+        node, is_ready = stack.pop()
+        if is_ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((part, False) for part in inputs(node))
+
+
 def is_private(*roots: Term) -> bool:
     """Whether a statistic or a record reaches a term other than through a draw."""
     return any(isinstance(node, Size | Statistic | Record) and node.database.is_private(node) for node in walk(roots))
