@@ -8,6 +8,7 @@ Every cost is an exact fraction, so that a thousand charges of 1/1000 make exact
 """
 
 import math
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +19,8 @@ N_SHARE = Fraction(1, 4)
 """The part of a promise that a private n takes unless said. For a mean θ of records in ±Δ the error is least at
 θ^⅔/(θ^⅔ + Δ^⅔) of ε: 0.18 for θ = Δ/10, 0.39 for θ = Δ/2."""
 Number = int | float | str | Fraction | Decimal
+_MOST = Fraction(10) ** 300
+_MOST_DIGITS = 1000
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,22 @@ def part_of(guarantee: Guarantee, part: Fraction) -> Guarantee:
 def exact(name: str, value: Number) -> Fraction:
     """The positive fraction that a person means by value: 0.1 is one tenth."""
     try:
-        fraction = Fraction(str(value).strip())
+        text = str(value).strip()
+        fraction = None if _is_long(text) else Fraction(text)
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"{name} must be a positive number, got {value}.") from None
-    if fraction <= 0:
+    if fraction is not None and fraction <= 0:
         raise ValueError(f"{name} must be positive, got {value}.")
+    if fraction is None or not 1 / _MOST <= fraction <= _MOST:
+        shown = text if len(text) <= 40 else f"{text[:40]}…"
+        raise ValueError(f"{name} must be from 1e-300 to 1e300, and of at most 1000 digits, got {shown}.")
     return fraction
+
+
+def _is_long(text: str) -> bool:
+    """Whether a number has so many digits, or is so large or small, that only to read it would take long."""
+    exponent = re.search(r"[eE][-+]?0*(\d+)\s*$", text)
+    return len(text) > _MOST_DIGITS or (exponent is not None and len(exponent[1]) > 4)
 
 
 def proper(name: str, value: Number) -> Fraction:

@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from noiseaware.program.mechanism import Mechanism, Mechanisms
 
 Level = str | int | bool
-
-
 Bounds = tuple[Fraction, Fraction]
+_MOST_COUNT = 2**30
+"""Of this many or fewer, 2^31 records are summed in 64 bits."""
+_MOST = 10**150
+"""Bounds are at most so far from 0, and at least 1/_MOST apart, as a release has it."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,8 @@ def Counts(
     whole = _bounds(bounds)
     if whole is not None and (whole[0] < 0 or any(bound.denominator != 1 for bound in whole)):
         raise ValueError(f"bounds must be whole numbers of at least 0 for counts, got {bounds}.")
+    if whole is not None and whole[1] > _MOST_COUNT:
+        raise ValueError(f"bounds must be at most 2**30 for counts, so that 64 bits hold their sum, got {bounds}.")
     return Records("counts", adjacency, column, bounds=whole, size=size)
 
 
@@ -135,6 +139,8 @@ def _bounds(bounds: tuple[Number, Number] | None) -> tuple[Fraction, Fraction] |
         raise ValueError(f"bounds must be two finite numbers (low, high), got {bounds}.") from None
     if low >= high:
         raise ValueError(f"bounds must have low < high, got {bounds}.")
+    if max(-low, high) > _MOST or high - low < Fraction(1, _MOST):
+        raise ValueError(f"bounds must be within ±1e150 and at least 1e-150 apart, got {str(bounds)[:80]}.")
     return low, high
 
 
