@@ -1,7 +1,11 @@
 """Programs of an attacker, each certified once: what they took from the table, or how they failed after the charge."""
 
+import math
+from fractions import Fraction
+
 import pytest
 
+import noiseaware as na
 import noiseaware.program as pp
 
 COIN = pp.Booleans(adjacency="replace")
@@ -137,3 +141,92 @@ def test_a_long_calculation_fails_before_the_charge_or_not_at_all():
         return total
 
     assert checked(COIN, long).run([True]) == 2001
+
+
+def coin_sample(within):
+    def program(p, db):
+        return p.sample(
+            pp.infer(pp.observe(db, pp.beta(1, 1), lambda r, x: pp.bernoulli(r) == x)), within=within
+        )
+
+    return program
+
+
+VAST = 10**400
+EXTREME = {
+    "a sample from 1e-400 on": (coin_sample(("1e-400", "1/2")), lambda found: 0 < found <= 0.5),
+    "a sample up to 1 - 1e-400": (coin_sample(("1/2", 1 - Fraction(1, VAST))), lambda found: 0.5 <= found <= 1),
+    "a sample within less than a step": (coin_sample(("0.5", "0.5000000001")), lambda found: 0.5 <= found < 0.51),
+    "a distribution beyond floats": (
+        lambda p, db: pp.beta((5 + p.laplace(db.count(), epsilon=100)) * VAST, 1),
+        lambda found: (found.a, found.b) == (math.inf, 1),
+    ),
+    "a number beyond floats": (
+        lambda p, db: p.laplace(db.count(), epsilon=100) * VAST / 3 + p.laplace(db.count(), epsilon=100) / 7,
+        lambda found: found == math.inf,
+    ),
+    "a score that moves by 1e10": (
+        lambda p, db: p.exponential([0, 1], lambda r: (r == 1) * db.count() * 10**10, epsilon=100, sensitivity=10**10),
+        lambda found: found == 1,
+    ),
+    "noise that no release can tell": (
+        lambda p, db: p.laplace(db.count(), epsilon=10**200),
+        lambda found: found == 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_an_extreme_program_runs(name):
+    function, is_right = EXTREME[name]
+    assert is_right(checked(COIN, function, epsilon=10**201).run([True, True]))
+
+
+def test_a_draw_of_a_distribution_beyond_floats_is_a_sentence():
+    vast = checked(COIN, lambda p, db: pp.ran(pp.normal(p.laplace(db.count(), epsilon=100) * VAST, 1)))
+    with pytest.raises(ValueError, match=r"^ran must be given .* that exists; noise made it normal\(inf, 1\)"):
+        vast.run([True])
+
+
+@pytest.mark.parametrize("variance", ["1e-400", VAST, None], ids=["tiny", "vast", "impossible"])
+def test_a_model_whose_variance_no_release_can_tell_fails_for_no_table(variance):
+    def model(p, db):
+        given = -1 - p.laplace(db.sum(), epsilon=1) ** 2 if variance is None else variance
+        pp.infer(pp.observe(db, pp.normal(0, 1), lambda m, x: pp.normal(m, given) == x))
+        return p.laplace(db.sum(), epsilon=1000)
+
+    assert checked(UNIT, model, epsilon=1001).run([0.5]) == pytest.approx(0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda p, db: p.laplace(db.count(), epsilon="1e-400"),
+        lambda p, db: p.laplace(pp.clip(db.count(), 0, 1), epsilon="1e30"),
+        lambda p, db: p.gaussian(db.count(), epsilon="1/2", delta="1e-400"),
+        lambda p, db: p.exponential([0, 1], lambda r: (r == 0) * pp.clip(db.count(), 0, 1), epsilon="1e-300"),
+        lambda p, db: db.map(lambda x: p.exponential([0, 1], lambda r: r == x, epsilon="1e-300")).count(),
+    ],
+    ids=["noise too wide", "too narrow", "delta", "choice", "of each record"],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_the_charge(function, tmp_path):
+    certificate = checked(COIN, function, epsilon=10**31, delta="1/2")
+    ledger = na.Ledger.create(tmp_path / "a.ledger", epsilon=10**32, delta="3/4")
+    with pytest.raises(ValueError, match=r"^test_attack.py, line \d+: epsilon, delta, sensitivity .* nearer to 1"):
+        certificate.run([True, True], ledger=ledger)
+    assert not ledger.entries()
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: pp.Counts((0, 2**31), adjacency="replace"), r"at most 2\*\*30 for counts, so that 64 bits hold"),
+        (lambda: pp.Reals((0, VAST), adjacency="replace"), "within ±1e150 and at least 1e-150 apart"),
+        (lambda: pp.Reals((0, "1e-400"), adjacency="replace"), "within ±1e150 and at least 1e-150 apart"),
+        (lambda: pp.program(epsilon="1e400"), "epsilon must be from 1e-300 to 1e300"),
+    ],
+)
+def test_bounds_and_budgets_that_no_sum_can_bear_are_refused(make, sentence):
+    """Counts of up to 2^62 were certified, and their sum wrapped around in 64 bits: two records were told apart."""
+    with pytest.raises(ValueError, match=sentence):
+        make()

@@ -9,25 +9,28 @@ noise of b steps costs m/b, and b is the least float for which that is at most t
 t = εσ²/m − m/2 steps, and P(noise ≥ ⌈t⌉) ≤ Φ̄((⌈t⌉ − 1)/σ) (Canonne, Kamath & Steinke 2020, proposition 25): this is
 computed, and refused where it is above δ.
 
-*Exponential.* Scores are rounded to steps of 2^−30; neighbours move them by ⌈k·2^30⌉ steps, and by two more where they
-hold a Hellinger distance, which evaluate.py rounds once, to a float. OpenDP chooses by integers (exponential.py).
+*Exponential.* Scores are rounded to steps of 2^−30, or of 2^−30 k where k is above 1; neighbours move them by k in
+steps, rounded up, and by two more where they hold a Hellinger distance, which evaluate.py rounds once, to a float.
+OpenDP chooses by integers (exponential.py).
 
 *Sample.* A choice among the points of a public grid, by whole log-likelihoods of each record.
 
-Nothing can fail for a value in the table: what leaves 64 bits is moved to the edge, which brings neighbours nearer.
+Nothing can fail for a value in the table: what leaves 64 bits is moved to the edge, which brings neighbours nearer. All
+but the draw itself is tried before the charge, with made-up draws for those that noise depends on (`check_drawable`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from noiseaware.custodian import exponential
 from noiseaware.custodian.noise import draw
+from noiseaware.custodian.quiet import quietly
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Guarantee, Pure, ZeroConcentrated, above
 from noiseaware.program import lattice
-from noiseaware.program.evaluate import Leaf, evaluate, numbers_of, scores
+from noiseaware.program.evaluate import Leaf, evaluate, natural_log, numbers_of, scores
 from noiseaware.program.lemma import sample_cost
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.term import Distance, walk
@@ -61,8 +64,31 @@ class Noisy:
         return self.offset + self.unit * self.steps
 
 
-def noised(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, step: Fraction) -> Noisy:
-    """A value with Laplace or normal noise, given how far neighbours move it (None: by the stated sensitivity)."""
+@dataclass(frozen=True)
+class _Plan:
+    """Noise that is yet to be drawn: its law on offset + unit·ℤ, where neighbours are `moved` steps apart."""
+
+    offset: Fraction
+    unit: Fraction
+    moved: int
+    law: AbstractMechanism
+    is_lattice: bool
+
+    @property
+    def cost(self) -> Fraction:
+        """ε of Laplace noise of this scale, ρ of normal noise."""
+        loss = self.moved / Fraction(self.law.spread)  # type: ignore[arg-type]
+        return loss if isinstance(self.law, DiscreteLaplace) else loss**2 / 2
+
+    @property
+    def promise(self) -> Guarantee:
+        """The same with what OpenDP's map rounds up in the last places, which an exact promise would not bear."""
+        cost = self.cost * (1 + Fraction(1, 10**9))
+        return Pure(cost) if isinstance(self.law, DiscreteLaplace) else ZeroConcentrated(cost)
+
+
+def _planned(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, step: Fraction) -> _Plan:
+    """The noise of a value, given how far neighbours move it (None: by the stated sensitivity)."""
     term, width, epsilon = mechanism.values[place], evaluate(mechanism.width, leaf), evaluate(mechanism.epsilon, leaf)
     k, is_laplace = width if move is None else move, mechanism.name == "laplace"
     scale = width / epsilon * (1 if is_laplace else Fraction(_deviation(mechanism.delta)))
@@ -77,21 +103,87 @@ def noised(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, 
     law = (DiscreteLaplace if is_laplace else DiscreteGaussian)(above(spread))
     if not is_laplace and k:
         _check_delta(Fraction(law.spread), moved, epsilon * k / width, mechanism.delta)  # type: ignore[arg-type]
-    return Noisy(offset, unit, _noise(law, _steps((evaluate(term, leaf) - offset) / unit), moved), law, is_lattice)
+    return _Plan(offset, unit, moved, law, is_lattice)
+
+
+def noised(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, step: Fraction) -> Noisy:
+    """A value with Laplace or normal noise."""
+    plan = _planned(mechanism, place, move, leaf, step)
+    steps, moved = _steps((evaluate(mechanism.values[place], leaf) - plan.offset) / plan.unit), plan.moved
+    (noisy,) = draw(plan.law, [steps], sensitivity=moved, sensitivity_squared=moved**2, guarantee=plan.promise)
+    return Noisy(plan.offset, plan.unit, noisy, plan.law, plan.is_lattice)
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A choice that is yet to be made: neighbours move a score by so many steps; the scale, and what it promises."""
+
+    steps: Fraction
+    moved: int
+    scale: float
+    price: Pure
+
+    def place(self, scores: Sequence[int]) -> int:
+        """The place of one of the scores."""
+        return exponential.select(scores, scale=self.scale, sensitivity=self.moved, guarantee=self.price)
+
+
+def _weighed(mechanism: Mechanism, move: Fraction | None, leaf: Leaf) -> _Choice:
+    """The choice of an exponential mechanism."""
+    width, epsilon = evaluate(mechanism.width, leaf), evaluate(mechanism.epsilon, leaf)
+    k = width if move is None else move
+    is_rough = any(isinstance(node, Distance) and node.metric == "hellinger" for node in walk(mechanism.values))
+    steps = _SCORE_STEPS / max(Fraction(1), k)
+    moved = max(1, math.ceil(k * steps) + (_FLOAT_STEPS if is_rough else 0))
+    price = Pure(epsilon * (k or moved / steps) / width)
+    return _Choice(steps, moved, exponential.calibrated(price, moved), price)
 
 
 def chosen(mechanism: Mechanism, move: Fraction | None, leaf: Leaf, n: int) -> tuple[Fraction, ...]:
     """One of the candidates, as its numbers."""
-    scored = list(scores(mechanism, n, leaf))
-    width, epsilon = evaluate(mechanism.width, leaf), evaluate(mechanism.epsilon, leaf)
-    k = width if move is None else move
-    is_rough = any(isinstance(node, Distance) and node.metric == "hellinger" for node in walk(mechanism.values))
-    moved = max(1, math.ceil(k * _SCORE_STEPS) + (_FLOAT_STEPS if is_rough else 0))
-    price = Pure(epsilon * (k or Fraction(moved, _SCORE_STEPS)) / width)
-    whole = [_steps(score * _SCORE_STEPS) for _, score in scored]
-    scale = exponential.calibrated(price, moved)
-    place = exponential.select(whole, scale=scale, sensitivity=moved, guarantee=price)
-    return scored[place][0]
+    choice, scored = _weighed(mechanism, move, leaf), list(scores(mechanism, n, leaf))
+    return scored[choice.place([_steps(score * choice.steps) for _, score in scored])][0]
+
+
+def check_drawable(
+    mechanism: Mechanism, moves: Mapping[tuple[int, int], Fraction | None], leaf: Leaf, step: Fraction
+) -> None:
+    """Refuse noise that no float or 64-bit integer holds; the leaf knows nothing of the table, and nothing is drawn."""
+
+    def tried() -> bool:
+        if mechanism.name == "sample":
+            return bool(_sampling(mechanism))
+        if mechanism.name == "exponential":
+            return bool(_weighed(mechanism, moves[id(mechanism), 0], leaf))
+        places = range(len(mechanism.values))
+        plans = [_planned(mechanism, place, moves[id(mechanism), place], leaf, step) for place in places]
+        return all(plan.moved <= _ROOM and above(2 * plan.cost) for plan in plans)
+
+    rule = "epsilon, delta, sensitivity and bounds must be nearer to 1, so that 64 bits hold the noise and its scale"
+    if not quietly(tried, complaint := f"{mechanism.line}: {rule}."):
+        raise ValueError(complaint)
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """A posterior sample that is yet to be drawn: its grid, log θ and log(1 − θ) there, what a record adds in steps."""
+
+    grid: list[Fraction]
+    logs: list[tuple[float, float]]
+    adds: list[tuple[int, int]]
+    choice: _Choice
+
+
+def _sampling(mechanism: Mechanism) -> _Sampling:
+    assert mechanism.within is not None
+    low, high = mechanism.within
+    grid = [low + (high - low) * j / (_GRID - 1) for j in range(_GRID)]
+    logs = [(natural_log(t), natural_log(1 - t)) for t in grid]
+    adds = list(zip(*(_centred(side) for side in zip(*logs, strict=True)), strict=True))
+    moved = max(1, *(abs(yes - no) for yes, no in adds))  # at an end, where one is above 0 and the other below
+    price = Pure(sample_cost(low, high))
+    scale = exponential.calibrated(price, moved)  # the steps, and the little more that their rounding needs
+    return _Sampling(grid, logs, adds, _Choice(Fraction(_LIKELIHOOD_STEPS), moved, scale, price))
 
 
 def sampled(mechanism: Mechanism, leaf: Leaf, true: int, n: int) -> Fraction:
@@ -103,19 +195,12 @@ def sampled(mechanism: Mechanism, leaf: Leaf, true: int, n: int) -> Fraction:
     """
     assert mechanism.posterior is not None
     assert mechanism.posterior.origin is not None
-    assert mechanism.within is not None
-    low, high = mechanism.within
+    found = _sampling(mechanism)
     a, b = numbers_of(mechanism.posterior.origin.prior, leaf)
-    grid = [low + (high - low) * j / (_GRID - 1) for j in range(_GRID)]
-    logs = [(math.log(t), math.log(1 - t)) for t in grid]
-    prior = [_LIKELIHOOD_STEPS * ((a - 1) * Fraction(yes) + (b - 1) * Fraction(no)) for yes, no in logs]
+    prior = [_LIKELIHOOD_STEPS * ((a - 1) * Fraction(yes) + (b - 1) * Fraction(no)) for yes, no in found.logs]
     top = max(prior)
-    adds = list(zip(*(_centred(side) for side in zip(*logs, strict=True)), strict=True))
-    whole = [_steps(true * yes + (n - true) * no + own - top) for (yes, no), own in zip(adds, prior, strict=True)]
-    moved = max(abs(yes - no) for yes, no in adds)  # at an end, where one is above 0 and the other below
-    price = Pure(sample_cost(low, high))
-    scale = exponential.calibrated(price, moved)  # the steps, and the little more that their rounding needs
-    return grid[exponential.select(whole, scale=scale, sensitivity=moved, guarantee=price)]
+    whole = [_steps(true * yes + (n - true) * no + own - top) for (yes, no), own in zip(found.adds, prior, strict=True)]
+    return found.grid[found.choice.place(whole)]
 
 
 def _centred(logs: Sequence[float]) -> list[int]:
@@ -126,24 +211,13 @@ def _centred(logs: Sequence[float]) -> list[int]:
 
 def _fine_unit(scale: Fraction, k: Fraction) -> Fraction:
     """A power of two: 2^−24 noise scales, or a millionth of k, but never so fine that the noise would not fit."""
-    finer = math.ceil(math.log2(scale / k)) + 20 if k else 0
-    return Fraction(2) ** (math.floor(math.log2(scale)) - min(max(_FINE, finer), _WIDEST))
+    finer = math.ceil(natural_log(scale / k) / math.log(2)) + 20 if k else 0
+    return Fraction(2) ** (math.floor(natural_log(scale) / math.log(2)) - min(max(_FINE, finer), _WIDEST))
 
 
 def _steps(value: Fraction) -> int:
     """The nearest whole number, halves up: Python's own rounding takes 0.5 and 1.5 two steps apart."""
     return max(-_ROOM, min(_ROOM, math.floor(value + Fraction(1, 2))))
-
-
-def _noise(law: AbstractMechanism, steps: int, moved: int) -> int:
-    """The steps with fresh noise; what it keeps follows from its own scale."""
-    spread = Fraction(law.spread)  # type: ignore[arg-type]
-    room = 1 + Fraction(1, 10**9)  # OpenDP's map rounds up in the last places, which an exact promise would not bear
-    promise: Guarantee = Pure(moved / spread * room)
-    if isinstance(law, DiscreteGaussian):
-        promise = ZeroConcentrated(moved**2 / (2 * spread**2) * room)
-    (noisy,) = draw(law, [steps], sensitivity=moved, sensitivity_squared=moved**2, guarantee=promise)
-    return noisy
 
 
 def _deviation(delta: Fraction) -> float:

@@ -4,6 +4,7 @@ What can be refused is refused before the table is read, or for its public size 
 certified cost; then noise is drawn (drawn.py), and everything after it is post-processing.
 """
 
+import contextlib
 import functools
 import math
 import os
@@ -19,16 +20,17 @@ import pandas as pd
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.drawn import Drawn, Noisy, chosen, flat, noised, sampled
+from noiseaware.custodian.drawn import Drawn, Noisy, check_drawable, chosen, flat, noised, sampled
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
 from noiseaware.program import lattice
 from noiseaware.program.database import Database, Records
 from noiseaware.program.distribution import Distribution, Inferred, Posteriors
-from noiseaware.program.evaluate import Leaf, evaluate, numbers_of
+from noiseaware.program.evaluate import Leaf, evaluate, numbers_of, rounded
 from noiseaware.program.known import known
 from noiseaware.program.mechanism import Applied, Mechanism
+from noiseaware.program.scope import used
 from noiseaware.program.term import Draw, Record, Sample, Size, Statistic, Term
 from noiseaware.program.verdict import Certified
 
@@ -46,7 +48,9 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
     if ledger is not None:
         ledger.afford(certificate.guarantee)
     totals, n = source.sums(family, exponent, least=1 if program.records.adjacency == "replace" else 0)
+    step = Fraction(2) ** -exponent
     _check_size(certificate, n)
+    _check_noise(certificate, 1 if program.records.adjacency == "add_remove" else n, step)
     records = source.records(family, exponent) if certificate.trace.mechanisms.maps else []
     if certificate.trace.mechanisms.maps and len(records) != n:
         raise ValueError(f"table {source.name} must not change while it is read.")
@@ -54,7 +58,6 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
     if ledger is not None:
         what = {"program": program.name, "table": source.name, "neighbours": program.records.adjacency}
         entry = ledger.charge(certificate.guarantee, what)
-    step = Fraction(2) ** -exponent
     whole = [n - totals[0], totals[0]] if program.records.kind == "booleans" else totals
     run = _Run(certificate, [total * step for total in whole], n, [x * step for x in records], step, entry)
     return run.settled(certificate.trace.result)
@@ -115,6 +118,22 @@ def _check_size(certificate: Certified, n: int) -> None:
             parts = len(mechanism.candidates.prior.parameters)
             if math.comb(n + parts - 1, parts - 1) > _MOST_CANDIDATES:
                 raise ValueError(f"candidates must be at most {_MOST_CANDIDATES}; {n} records lead to more posteriors.")
+
+
+def _check_noise(certificate: Certified, n: int, step: Fraction) -> None:
+    """Refuse noise that cannot be drawn, by a made-up table of n records, all alike, and made-up draws."""
+    records = certificate.program.records
+    first = Fraction(0) if records.bounds is None else records.bounds[0]
+
+    def leaf(node: Term) -> Fraction:
+        if isinstance(node, Size):
+            return Fraction(n)
+        if isinstance(node, Statistic):
+            return Fraction(n if node.index == 0 else 0) if records.levels else n * first
+        return first if isinstance(node, Record) else Fraction(1)
+
+    for mechanism in used(certificate.trace):
+        check_drawable(mechanism, certificate.moves, leaf, step)
 
 
 @dataclass
@@ -188,14 +207,14 @@ class _Run:
         if isinstance(result, dict):
             return {key: self.settled(part) for key, part in result.items()}
         if isinstance(result, Distribution):
-            return known(result.name, [float(self(parameter)) for parameter in result.parameters])
+            return known(result.name, [rounded(self(parameter)) for parameter in result.parameters])
         if isinstance(result, Applied):
             return result.function(*map(self.settled, result.arguments))
         if isinstance(result, Inferred):
             from noiseaware.program.nuts import draws
 
-            records = [float(x) for x in self._noisy(result.origin.database)]
-            return draws(result.origin, records, lambda node: float(self(node)))
+            records = [rounded(x) for x in self._noisy(result.origin.database)]
+            return draws(result.origin, records, lambda node: rounded(self(node)))
         if isinstance(result, Term):
             release = self._release([result])
             return _number(self(result)) if release is None else release
@@ -224,15 +243,11 @@ class _Run:
         values = [sign * noisy.steps for (_, sign), noisy in zip(own, found, strict=True)]  # type: ignore[union-attr,misc]
         if records.kind == "booleans" and places == [0]:
             values = [self.n - value for value in values]  # what is not false is true
-        return Release(
-            family=family,
-            values=values,
-            n=self.n,
-            mechanism=laws[0] if len(set(spreads)) == 1 else type(laws[0])(spreads),  # type: ignore[arg-type]
-            grid=float(self.step),
-            guarantee=self.certificate.guarantee,
-            origin=self._origin,
-        )
+        law = laws[0] if len(set(spreads)) == 1 else type(laws[0])(spreads)  # type: ignore[arg-type]
+        told = {"grid": float(self.step), "guarantee": self.certificate.guarantee, "origin": self._origin}
+        with contextlib.suppress(ValueError):  # what was drawn, or its scale, is too large to be told by a release
+            return Release(family=family, values=values, n=self.n, mechanism=law, **told)
+        return None
 
     @functools.cached_property
     def _family(self) -> AbstractFamily | None:
@@ -244,7 +259,8 @@ class _Run:
         for observation in self.certificate.trace.mechanisms.observations:
             likelihood = observation.likelihood.distribution
             if observation.database.mapped is None and likelihood.name == "normal":
-                return Normal(records.column, bounds=bounds, variance=float(self(likelihood.parameters[1])))
+                variance = rounded(self(likelihood.parameters[1]))  # public, and perhaps impossible
+                return Normal(records.column, bounds=bounds, variance=variance) if 0 < variance < math.inf else None
             if observation.database.mapped is None and likelihood.name == "poisson":
                 return Poisson(records.column, bounds=bounds)
         return None
@@ -279,7 +295,7 @@ class _Each:
 
 
 def _number(value: Fraction) -> int | float:
-    return int(value) if value.denominator == 1 else float(value)
+    return int(value) if value.denominator == 1 else rounded(value)
 
 
 def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
@@ -293,7 +309,7 @@ def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
         "poisson": rng.poisson,
     }
     try:
-        return Fraction(float(draws[name](*map(float, parameters))))
+        return Fraction(float(draws[name](*map(rounded, parameters))))
     except (ValueError, ZeroDivisionError, OverflowError):
-        told = ", ".join(f"{float(x):g}" for x in parameters)
+        told = ", ".join(f"{rounded(x):g}" for x in parameters)
         raise ValueError(f"ran must be given a distribution that exists; noise made it {name}({told}).") from None

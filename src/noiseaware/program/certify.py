@@ -9,9 +9,11 @@ A count that does not move costs nothing, so costs are added by the counts that 
 two dearest where a record is replaced, the dearest where it comes or goes. A proof that takes too long is no proof.
 """
 
+import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 
 try:
@@ -25,6 +27,7 @@ from noiseaware.program import lemma, scope
 from noiseaware.program.cost import Costs
 from noiseaware.program.database import Mapped, Records
 from noiseaware.program.distribution import Distribution, Observation
+from noiseaware.program.evaluate import rounded
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.pattern import Count, all_moments, is_linear, one_count
 from noiseaware.program.program import Program, Trace, inferred, terms, trace
@@ -338,7 +341,10 @@ class _Proof:
 def _rounded(cost: Fraction) -> str:
     """A cost as a person reads it: exact where that is short."""
     exact = plain(cost)
-    return exact if len(exact) <= 8 else f"{float(cost):.7g}"
+    if len(exact) <= 8:
+        return exact
+    near = rounded(cost)
+    return f"{near if near and math.isfinite(near) else Decimal(cost.numerator) / cost.denominator:.7g}"
 
 
 def _what(mechanism: Mechanism) -> str:

@@ -38,16 +38,24 @@ def _value(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
     return leaf(node)
 
 
-def _log(x: Fraction) -> Fraction:
-    """By its parts, which may be of any size."""
-    return Fraction(math.log(x.numerator) - math.log(x.denominator)) if x > 0 else Fraction(-(10**6))
+def natural_log(x: Fraction) -> float:
+    """log x by its parts, which may be of any size."""
+    return math.log(x.numerator) - math.log(x.denominator)
+
+
+def rounded(x: Fraction) -> float:
+    """The nearest float, infinite where there is none."""
+    try:
+        return float(x)
+    except OverflowError:
+        return math.inf if x > 0 else -math.inf
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     **PLAIN,
     "/": lambda a, b: a / b if b else Fraction(0),  # nothing must fail after the charge; pair.py has it so too
     "exp": lambda x: Fraction(math.exp(max(min(x, _LARGEST), -_LARGEST))),
-    "log": _log,
+    "log": lambda x: Fraction(natural_log(x)) if x > 0 else Fraction(-(10**6)),
 }
 
 
