@@ -15,7 +15,8 @@ from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.term import PLAIN, Constant, Distance, Operation, Term, in_order
 
 Leaf = Callable[[Term], Fraction]
-_LARGEST = 700  # e^700 is still a float
+LARGEST_EXPONENT = 700  # e^700 is still a float
+LOG_OF_NOTHING = -(10**6)
 
 
 def evaluate(root: Term, leaf: Leaf) -> Fraction:
@@ -54,8 +55,8 @@ def rounded(x: Fraction) -> float:
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     **PLAIN,
     "/": lambda a, b: a / b if b else Fraction(0),  # nothing must fail after the charge; pair.py has it so too
-    "exp": lambda x: Fraction(math.exp(max(min(x, _LARGEST), -_LARGEST))),
-    "log": lambda x: Fraction(natural_log(x)) if x > 0 else Fraction(-(10**6)),
+    "exp": lambda x: Fraction(math.exp(max(min(x, LARGEST_EXPONENT), -LARGEST_EXPONENT))),
+    "log": lambda x: Fraction(natural_log(x)) if x > 0 else Fraction(LOG_OF_NOTHING),
 }
 
 
@@ -74,7 +75,8 @@ def _hellinger(name: str, left: list[Fraction], right: list[Fraction]) -> Fracti
         return Fraction(1)
     if name == "normal":
         (m, v), (w, u) = left, right
-        overlap = float(4 * v * u / (v + u) ** 2) ** 0.25 * math.exp(-min((m - w) ** 2 / (4 * (v + u)), _LARGEST))
+        exponent = min((m - w) ** 2 / (4 * (v + u)), LARGEST_EXPONENT)
+        overlap = float(4 * v * u / (v + u) ** 2) ** 0.25 * math.exp(-exponent)
         return Fraction(math.sqrt(max(0.0, 1 - overlap)))
     import mpmath
 

@@ -14,23 +14,35 @@ import numpy as np
 
 from noiseaware.prior import AbstractRealPrior, Beta, Dirichlet, Gamma, Normal
 from noiseaware.program.distribution import Distribution, Observation
+from noiseaware.program.evaluate import LARGEST_EXPONENT, LOG_OF_NOTHING, rounded
 from noiseaware.program.term import Constant, Operation, Term
 
 _CHAINS, _WARMUP, _KEPT = 4, 500, 1000
 
+
+def _divided(a: Any, b: Any) -> Any:
+    """a/b, and 0 where b is 0; a gradient does not hear of the branch that is not taken."""
+    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))
+
+
+def _log(x: Any) -> Any:
+    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1.0)), LOG_OF_NOTHING)
+
+
+# As evaluate.py has them, so that a model means the same where its posterior has a formula and where it has none.
 _OPERATIONS: dict[str, Callable[..., Any]] = {
     "+": jnp.add,
     "-": jnp.subtract,
     "*": jnp.multiply,
-    "/": jnp.divide,
+    "/": _divided,
     "<": lambda a, b: jnp.where(a < b, 1.0, 0.0),
     "<=": lambda a, b: jnp.where(a <= b, 1.0, 0.0),
     "==": lambda a, b: jnp.where(a == b, 1.0, 0.0),
     "abs": jnp.abs,
     "min": jnp.minimum,
     "max": jnp.maximum,
-    "exp": jnp.exp,
-    "log": jnp.log,
+    "exp": lambda x: jnp.exp(jnp.clip(x, -LARGEST_EXPONENT, LARGEST_EXPONENT)),
+    "log": _log,
 }
 _LOG_DENSITIES: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p: jnp.where(x == 1, jnp.log(p), jnp.log1p(-p)),
@@ -94,7 +106,7 @@ def _log_likelihood(
         if id(node) in bound:
             return bound[id(node)]
         if isinstance(node, Constant):
-            return float(node.value)
+            return rounded(node.value)
         if isinstance(node, Operation):
             return _OPERATIONS[node.name](*map(at, node.arguments))
         return public(node)
