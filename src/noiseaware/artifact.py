@@ -40,7 +40,7 @@ SCHEMA_VERSION = 3
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
 _MOST = 1e150  # of a value or a scale, so that squares stay finite
-_MOST_RECORDS = 10**15  # a count that a float holds exactly, with room for sums
+MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Release:
         self.n_mechanism = _checked_n_mechanism(n_mechanism, mechanism)
         self.n = _checked_count(n, is_noisy=n_mechanism is not None)
         self.within = _checked_within(within, self.steps)
-        self.grid = _checked_grid(grid, mechanism)
+        self.grid = checked_grid(grid, mechanism)
         check_neighbours(neighbours)
         self.neighbours: Neighbours = neighbours
         self.guarantee = guarantee
@@ -315,12 +315,13 @@ def _checked_count(n: object, *, is_noisy: bool) -> int:
     is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
     if not is_whole or (n < 1 and not is_noisy):  # type: ignore[operator]
         raise ValueError(f"n must be a whole number{'' if is_noisy else ' of at least 1'}, got {n}.")
-    if abs(n) > _MOST_RECORDS:  # type: ignore[arg-type]
-        raise ValueError(f"n must be at most {_MOST_RECORDS:,}, got {str(n)[:40]}.")
+    if abs(n) > MOST_OF_N:  # type: ignore[arg-type]
+        raise ValueError(f"n must be at most {MOST_OF_N:,}, got {str(n)[:40]}.")
     return int(n)  # type: ignore[arg-type]
 
 
-def _checked_grid(grid: float, mechanism: AbstractMechanism) -> float:
+def checked_grid(grid: float, mechanism: AbstractMechanism) -> float:
+    """A grid that a release can have, with this noise."""
     scales = [float(spread) * grid for spread in np.atleast_1d(np.asarray(mechanism.spread))]
     if not 0 < grid <= _MOST or not all(scale == 0 or 1 / _MOST <= scale <= _MOST for scale in scales):
         raise ValueError(f"grid and noise scale must be from {1 / _MOST:g} to {_MOST:g}, got {grid} and {scales[0]}.")

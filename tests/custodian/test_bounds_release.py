@@ -96,7 +96,7 @@ REFUSED = {
     "quantile 0": ({"bounds_quantiles": (0, 0.9)}, "bounds_quantiles must be positive"),
     "quantile 1": ({"bounds_quantiles": (0.1, 1)}, "on either side of 0.5"),
     "quantile too fine": ({"bounds_quantiles": (0.1, "0.9999999")}, "at most six decimals"),
-    "tiny epsilon": ({"epsilon": 1e-320}, "nearer to 1"),
+    "tiny epsilon": ({"epsilon": 1e-300}, "nearer to 1"),
     "huge epsilon": ({"epsilon": 1e300}, "epsilon"),
     "other word": ({"bounds": "secret"}, "bounds must be 'private'"),
     "numbers": ({"bounds": (0, 9)}, "stand in the family as two numbers"),

@@ -259,3 +259,24 @@ def test_epsilon_and_delta_are_kept_by_normal_noise_and_charged_in_the_ledgers_c
     pure = na.Ledger.create(tmp_path / "pure", epsilon=9)
     with pytest.raises(ValueError, match="delta cannot be charged to a ledger of ε"):
         na.release(table, na.family.Bernoulli("ill"), epsilon=1, delta="1e-6", ledger=pure)
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "sentence"),
+    [
+        (na.family.Exponential("wait", bounds=(0, 1e-200)), {"epsilon": 1}, "^bounds, epsilon or rho must be nearer"),
+        (na.family.Normal("wait", bounds=(-1e305, 1e305), variance=1.0), {"epsilon": 1}, "must be nearer to 1: grid"),
+        (na.family.Bernoulli("smokes"), {"epsilon": "1e200"}, "must be nearer to 1: grid and noise scale"),
+        (na.family.Normal("wait", variance=1e300), {"epsilon": 1, "bounds": "private"}, "must be nearer to 1: grid"),
+        (na.family.Bernoulli("smokes"), {"epsilon": "1e-15", "neighbours": "add_remove"}, r"must stay below 1e\+15"),
+        (na.family.Bernoulli("smokes"), {"epsilon": "1e309"}, "^epsilon must be from 1e-300 to 1e300"),
+        (na.family.Bernoulli("smokes"), {"epsilon": "1e-999999999"}, "^epsilon must be from 1e-300 to 1e300"),
+        (na.family.Bernoulli("smokes"), {"epsilon": "1/" + "3" * 5000}, r"at most 1000 digits, got 1/3{38}…"),
+        (na.family.Bernoulli("smokes"), {"epsilon": 1, "delta": "1e-400"}, "^delta must be from 1e-300"),
+    ],
+)
+def test_what_no_release_can_tell_is_refused_before_the_charge(family, options, sentence, clinic, tmp_path):
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=10**250, delta="1/2")
+    with pytest.raises(ValueError, match=sentence):
+        na.release(clinic, family, ledger=ledger, **options)
+    assert not ledger.entries()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from noiseaware.artifact import MOST_OF_N
 from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.family import AbstractFamily
@@ -55,8 +56,9 @@ class Grid:
 def whole_grid(guarantee: Guarantee, moved: int) -> Grid:
     """The grid of a count that neighbours move by so much at most; refused if it leaves no room for the noise."""
     grid = Grid(0, moved, moved**2, _noise(guarantee, moved, moved**2), guarantee)
-    if MOST_RECORDS + _NOISE_REACH * grid.mechanism.spread >= _ROOM:
-        raise ValueError(f"n_share, or epsilon or rho, must be larger: n with noise of {guarantee} must fit 64 bits.")
+    if MOST_RECORDS + _NOISE_REACH * grid.mechanism.spread >= MOST_OF_N:
+        told = f"n with noise of {guarantee} must stay below {MOST_OF_N:.0e}"
+        raise ValueError(f"n_share, or epsilon or rho, must be larger: {told}.")
     return grid
 
 

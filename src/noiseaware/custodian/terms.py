@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from noiseaware.artifact import checked_grid
 from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
@@ -42,8 +43,13 @@ class Terms:
         return 1 if self.of_n is None else 0
 
     def grid(self, family: AbstractFamily) -> Grid:
-        """The grid of the statistics."""
-        return finest_grid(family, self.of_statistics, self.neighbours, self.max_records)
+        """The grid of the statistics, if a release can have it."""
+        grid = finest_grid(family, self.of_statistics, self.neighbours, self.max_records)
+        try:
+            checked_grid(2.0**-grid.exponent, grid.mechanism)
+        except ValueError as error:
+            raise ValueError(f"bounds, epsilon or rho must be nearer to 1: {error}") from None
+        return grid
 
     @property
     def n_grid(self) -> Grid | None:
