@@ -83,11 +83,37 @@ def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
     assert not na.audit(FAMILIES[name], epsilon=1, num_releases=20_000).is_within
 
 
-def test_all_ends_and_middles_of_six_columns_are_tried():
-    """The pair of a corner and the middle is the worst from four columns on."""
-    for d in range(2, 7):
-        model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(0, 1))
-        assert math.prod(map(len, auditing._ends(model))) <= 729
+@pytest.mark.parametrize("promise", [Pure(1), ZeroConcentrated(1)], ids=["all", "squares"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 7, 8, 12])
+def test_the_worst_pair_of_any_number_of_columns_is_tried(d, neighbours, promise):
+    """It moves the statistics as far as neighbours can, to within the rounding of a record to 2^−15."""
+    model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(-3, 5))
+    grid = agreeing.finest_grid(model, promise, neighbours)
+    tables = auditing._furthest(model, grid, neighbours)
+    first, second = (np.array(auditing._totals(model, row, grid.exponent)[0], dtype=float) for row in tables)
+    moved, weights = np.abs(first - second), np.array(model.entries)
+    is_all = isinstance(promise, Pure)
+    total, most = (moved.sum(), grid.sensitivity) if is_all else (weights @ moved**2, grid.sensitivity_squared)
+    assert 1 - 1e-4 < total / most <= 1
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 6, 9])
+def test_where_a_square_is_not_released_no_pair_of_a_search_is_further_apart(p, seed):
+    model = na.family.LogisticRegression([f"x{j}" for j in range(p)], "y", bounds=(0, 1))
+    grid = agreeing.finest_grid(model, Pure(1), "replace")  # type: ignore[arg-type]
+
+    def apart(rows):
+        u, w = (model.monomials(list(np.moveaxis(side, -1, 0))) for side in rows)
+        return np.abs(np.array(u) - np.array(w)).sum(0)
+
+    first, second = (np.array([row]) * 2 - 1 for row in auditing._furthest(model, grid, "replace"))
+    rng = np.random.default_rng(seed)
+    found = rng.choice([-1, -0.5, -1 / (p + 2), 0, 0.5, 1], (2, 20_000, p + 1))
+    for width in (1, 0.3, 0.1, 0.03, 0.01):
+        best = found[:, np.argsort(-apart(found))[:200]]
+        found = np.concatenate([best, *(np.clip(best + rng.normal(0, width, best.shape), -1, 1) for _ in range(50))], 1)
+    assert apart(found).max() <= apart((first, second))[0] * (1 + 1e-9)
 
 
 def test_an_event_shows_what_its_probabilities_show():

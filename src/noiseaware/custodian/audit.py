@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _CONFIDENCE = 0.999
 _THRESHOLDS = 200
-_MOST_ROWS = 729  # 3⁶: the ends and the middle of up to six columns; their pairs take tens of seconds
+_FEW_COLUMNS = 2  # all rows of their ends and middles are tried in pairs; of more columns there are too many
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 61)  # α of the Rényi divergences
 
 
@@ -144,8 +144,7 @@ def _least_rho(low: float, high: float) -> float:
 def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tuple[tuple, tuple]:
     """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most; or the
     empty table and the one that differs most from it."""
-    rows = list(itertools.islice(itertools.product(*_ends(family)), _MOST_ROWS))
-    rows = rows if neighbours == "replace" else [(), *rows]
+    rows = _rows(family) if neighbours == "replace" else [(), *_rows(family)]
     totals = [np.array(_totals(family, row, grid.exponent)[0], dtype=float) for row in rows]
     scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
     power = 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
@@ -153,6 +152,23 @@ def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tup
     pairs = pairs if neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
     first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
     return rows[first], rows[second]
+
+
+def _rows(family: AbstractFamily) -> list[tuple]:
+    """The records to try: of few columns, ends and middles in all ways; of more, those that proofs say are worst.
+
+    Within ±1, the sums of d columns and of their products are moved furthest from (1, …, 1) to (−1, …, −1)/(d + 1) in
+    all, and in squares to a corner that agrees with it in ⌊d/2⌋ columns; a record that comes or goes moves them
+    furthest at (1, …, 1) (family/_moment.py). Without the square of the last column, it is (0, …, 0, −1) in all.
+    """
+    if len(family.columns) <= _FEW_COLUMNS:
+        return list(itertools.product(*_ends(family)))
+    d, agree = len(family.columns), len(family.columns) // 2
+    scaled = [[1.0] * d, [-1 / (d + 1)] * d, [1.0] * agree + [-1.0] * (d - agree), [0.0] * (d - 1) + [-1.0]]
+    scaled += [[0.0] * d, [-1.0] * d, [3.0] * d]  # and the middle, the other end, and beyond
+    intervals = family.intervals  # type: ignore[attr-defined]
+    pairs = [list(zip(row, intervals, strict=True)) for row in scaled]
+    return [tuple((1 - u) / 2 * low + (1 + u) / 2 * high for u, (low, high) in row) for row in pairs]
 
 
 def _ends(family: AbstractFamily) -> list[list[Any]]:
@@ -163,18 +179,16 @@ def _ends(family: AbstractFamily) -> list[list[Any]]:
     intervals = getattr(family, "intervals", None)
     if intervals is None:
         intervals = [getattr(family, "bounds", None) or (0, 1)]
-    d = len(intervals)
-    parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0) if d < 4 else (0.0, 0.5, 1.0)
-    whole = family.is_integer
+    d, whole = len(intervals), family.is_integer
+    parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0)
     ends = [[low + part * (high - low) for part in parts] for low, high in intervals]
-    if d < 4:  # with more columns there would soon be more than _MOST_ROWS
-        ends = [[*own, own[-1] + 1, own[0] - 1] for own in ends]
+    ends = [[*own, own[-1] + 1, own[0] - 1] for own in ends]
     return [sorted({math.floor(x) for x in own}) if whole else own for own in ends]
 
 
 def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:
     """The sums of a table of one record, or of none."""
-    values = row or [_ends(family)[j][0] for j in range(len(family.columns))]
+    values = row or _rows(family)[0]
     frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, values, strict=True)})
     return Table(frame if row else frame[:0]).sums(family, exponent, least=0)
 
