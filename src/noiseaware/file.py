@@ -42,10 +42,12 @@ def _umask() -> int:
 
 
 def check_free(path: str | os.PathLike, *, force: bool) -> None:
-    """Refuse a path that exists, or whose folder does not; a folder in any case."""
+    """Refuse a path that exists, or whose folder does not; in any case one that is no file, as /dev/null is."""
     path = Path(path)
     if path.is_dir():
         raise ValueError(f"{path} must be a file, got a folder.")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path} must be a file, got a device or a pipe; - is standard output where it can be.")
     if path.exists() and not force:
         raise ValueError(f"output {path} exists already; give another name or --force (force=True).")
     if not path.parent.is_dir():

@@ -1,6 +1,7 @@
 """`noiseaware release` and `ledger`: nothing is lost, half written or spent on a mistake."""
 
 import json
+import os
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -197,6 +198,13 @@ def test_output_is_checked_before_the_ledger_is_charged(output, sentence, clinic
     before = {p.name: p.read_bytes() for p in clinic.iterdir()}
     assert sentence in refused(*PAID, "--epsilon", "0.5", *output)
     assert {p.name: p.read_bytes() for p in clinic.iterdir()} == before
+
+
+def test_what_is_no_file_is_not_replaced_by_one(clinic, refused):
+    """As /dev/null was, for an administrator."""
+    os.mkfifo("pipe")
+    assert "must be a file, got a device or a pipe" in refused(*PAID, "--epsilon", "0.5", "-o", "pipe", "--force")
+    assert na.Ledger("clinic.ledger").spent == 0
 
 
 def test_a_paid_release_is_not_lost_when_the_disk_fails(clinic, monkeypatch, run):

@@ -269,6 +269,7 @@ def test_epsilon_and_delta_are_kept_by_normal_noise_and_charged_in_the_ledgers_c
         (na.family.Bernoulli("smokes"), {"epsilon": "1e200"}, "must be nearer to 1: grid and noise scale"),
         (na.family.Normal("wait", variance=1e300), {"epsilon": 1, "bounds": "private"}, "must be nearer to 1: grid"),
         (na.family.Bernoulli("smokes"), {"epsilon": "1e-15", "neighbours": "add_remove"}, r"must stay below 1e\+15"),
+        (na.family.Binomial("visits", trials=10**22), {"epsilon": 1}, "must be narrower for ε = 1: sums must fit"),
         (na.family.Bernoulli("smokes"), {"epsilon": "1e309"}, "^epsilon must be from 1e-300 to 1e300"),
         (na.family.Bernoulli("smokes"), {"epsilon": "1e-999999999"}, "^epsilon must be from 1e-300 to 1e300"),
         (na.family.Bernoulli("smokes"), {"epsilon": "1/" + "3" * 5000}, r"at most 1000 digits, got 1/3{38}…"),

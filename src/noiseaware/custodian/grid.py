@@ -115,11 +115,11 @@ def _calibrated(
     exponent: int,
     max_records: int,
 ) -> Grid | None:
-    """A grid with its noise, for records within whole bounds; None where these do not differ."""
+    """A grid with its noise, for records within whole bounds; None where these do not differ, or by more than fits."""
     sensitivity: int = max_records * family.sensitivity(neighbours, bounds=whole)  # type: ignore[assignment]
     squared: int = max_records**2 * family.sensitivity_squared(neighbours, bounds=whole)  # type: ignore[assignment]
     entries = getattr(family, "entries", (1,))
-    if sensitivity == 0:
+    if not 0 < sensitivity < _ROOM:
         return None
     mechanism = _noise(guarantee, sensitivity, squared, entries)
     return Grid(exponent, sensitivity, squared, mechanism, guarantee, entries)

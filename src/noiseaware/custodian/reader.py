@@ -85,8 +85,8 @@ def _read_csv(
 ) -> duckdb.DuckDBPyRelation:
     """CSV: the header row is the schema and tells the delimiter; all else is text, and nothing of it is sniffed.
 
-    Short rows are padded with NULL, long ones cut, quotes within a cell kept, and bytes that are no UTF-8 replaced: so a
-    record cannot make an error, nor change how another one is read; but for a quote that opens a cell and is never
+    Short rows are padded with NULL, long ones cut, quotes within a cell kept, and bytes that are no UTF-8 replaced: so
+    a record cannot make an error, nor change how another one is read; but for a quote that opens a cell and is never
     closed, which joins lines up to the next one. What writes CSV does not write that.
     """
     names, delimiter = quietly(lambda: header(path), complaint)
