@@ -168,6 +168,19 @@ def test_neighbours_move_a_hellinger_distance_by_no_more_than_the_lemma_says(a):
     assert max(found) > move
 
 
+@pytest.mark.parametrize("prior", [Fraction(1, 10**30), 1, 10**5, 10**13])
+def test_a_distance_that_floats_tell_is_1_to_the_last_place(prior, monkeypatch, seed):
+    """At every candidate near where floats begin to be asked, and at some far from there."""
+    n, rng = 2000, np.random.default_rng(seed)
+    posterior = [Fraction(prior + 600), Fraction(prior + n - 600)]
+    places = [*range(200, 1100, 20), *map(int, rng.integers(0, n, 30))]
+    candidates = [[Fraction(prior + j), Fraction(prior + n - j)] for j in places]
+    quick = [evaluate._hellinger("beta", posterior, candidate) for candidate in candidates]
+    monkeypatch.setattr(evaluate, "_is_apart", lambda *_: False)
+    assert quick == [evaluate._hellinger("beta", posterior, candidate) for candidate in candidates]
+    assert 1 in quick or prior > 1
+
+
 @pytest.mark.parametrize("mean", [10**160, 0], ids=["far", "near"])
 @pytest.mark.parametrize("variance", [1, Fraction(1, 10**400), 10**400, -1], ids=["one", "tiny", "vast", "negative"])
 def test_a_normal_candidate_far_away_or_impossible_fails_for_no_sum(mean, variance):

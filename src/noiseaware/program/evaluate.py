@@ -17,6 +17,7 @@ from noiseaware.program.term import PLAIN, Constant, Distance, Operation, Term, 
 Leaf = Callable[[Term], Fraction]
 LARGEST_EXPONENT = 700  # e^700 is still a float
 LOG_OF_NOTHING = -(10**6)
+_ROUGH_LEAST, _ROUGH_MOST = Fraction(1, 10**12), 10**12  # where log Γ in floats errs by less than 1/10
 
 
 def evaluate(root: Term, leaf: Leaf) -> Fraction:
@@ -81,10 +82,24 @@ def _hellinger(name: str, left: list[Fraction], right: list[Fraction]) -> Fracti
     import mpmath
 
     middle = [(a + b) / 2 for a, b in zip(left, right, strict=True)]
+    if _is_apart(left, middle, right):
+        return Fraction(1)
     with mpmath.workprec(140 + int(sum(middle)).bit_length()):  # as many bits of log Γ come before the point
         log_overlap = _log_beta(middle) - (_log_beta(left) + _log_beta(right)) / 2
         distance: Any = mpmath.sqrt(max(0, -mpmath.expm1(log_overlap)))
         return Fraction(float(distance))
+
+
+def _is_apart(left: list[Fraction], middle: list[Fraction], right: list[Fraction]) -> bool:
+    """Whether floats, which err by less than 1 here, tell that the overlap is below e^−60: H is 1 − 10^−26 or nearer.
+
+    Of many candidates most are so far from the posterior, and 1 is what H is to the last place of a float.
+    """
+    if sum(middle) > _ROUGH_MOST or min(*left, *right) < _ROUGH_LEAST:
+        return False
+    sides = [[float(a) for a in side] for side in (left, middle, right)]
+    before, between, after = (sum(map(math.lgamma, side)) - math.lgamma(sum(side)) for side in sides)
+    return between - (before + after) / 2 < -60
 
 
 def _log_beta(parameters: list[Fraction]) -> Any:
