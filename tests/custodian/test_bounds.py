@@ -18,6 +18,7 @@ import noiseaware as na
 from noiseaware.custodian.bounds import QUANTILES, SHARE, planned, within
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.custodian.grid import finest_grid
+from noiseaware.custodian.terms import terms_of
 from noiseaware.privacy import Pure, ZeroConcentrated
 
 FALSE_ALARM = 1e-6
@@ -222,6 +223,19 @@ def test_no_pair_of_candidates_is_refused_after_the_charge(name, promise):
         pairs = [*itertools.combinations(sorted(set(some)), 2), *itertools.pairwise(plan.candidates)]
     for pair in [*plan.extremes, *pairs]:
         finest_grid(within(FAMILIES[name], pair), plan.rest, "replace")
+
+
+@pytest.mark.parametrize("exponent", [*range(-300, -288, 2), *range(274, 292, 3)])
+def test_no_pair_of_candidates_is_too_narrow_or_wide_to_be_told_after_the_charge(exponent):
+    """Where floats end, a variance is refused as a whole or all of its candidates can be told."""
+    family = na.family.Normal("x", variance=10.0**exponent)
+    try:
+        terms = terms_of(family, epsilon=1, bounds="private")
+    except ValueError:
+        return
+    some = terms.selection.candidates
+    for pair in [*itertools.pairwise(some), *itertools.combinations(some[::5], 2)]:
+        terms.grid(within(family, pair))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 250.0, 1e6])

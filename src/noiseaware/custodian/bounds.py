@@ -55,10 +55,12 @@ class Selection:
 
     @property
     def extremes(self) -> tuple[tuple[float, float], ...]:
-        """The widest bounds that can be chosen, and the narrowest for their size."""
+        """The widest bounds that can be chosen, the narrowest for their size, and the narrowest of all."""
         *_, below, last = self.candidates
-        first = 0.0 if len(self.quantiles) == 1 else self.candidates[0]
-        return (first, last), ((0.0, self.candidates[0]) if first == 0 else (below, last))
+        if len(self.quantiles) == 1:
+            return (0.0, last), (0.0, self.candidates[0])
+        least = next(place for place, c in enumerate(self.candidates) if c > 0)
+        return (self.candidates[0], last), (below, last), self.candidates[least : least + 2]  # type: ignore[return-value]
 
     def bounds(self, counts: Sequence[int], n: int) -> tuple[float, float]:
         """Fresh bounds, given how many of n records are at or below each candidate."""
