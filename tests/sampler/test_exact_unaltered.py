@@ -116,6 +116,45 @@ def test_counts_far_outside_what_is_possible(law, y, oracle, matches, seed):
     matches(draws, lambda t: np.array([weight @ stats.beta.cdf(q, 2 + k, 1003 - k) for q in t]))
 
 
+@pytest.mark.parametrize("y", [500_000, 1_000_000])
+def test_a_prior_with_mass_at_the_ends(y, seed):
+    """Beta(0.01, 0.02) and next to no information: most draws cannot be told from 0 or 1, in the right shares."""
+    release = na.Release(family=na.family.Bernoulli(), values=[y], n=10**6, mechanism=na.mechanism.Gaussian(1e8))
+    draws = na.infer(release, na.prior.Beta(0.01, 0.02), num_draws=DRAWS, seed=seed).draws["theta"]
+    at = np.array([1e-250, 1e-100, 1e-12, 0.5, 1 - 1e-12])
+    wanted = stats.beta.cdf(at, 0.01, 0.02)
+    np.testing.assert_allclose([(draws <= t).mean() for t in at], wanted, atol=4.5 * 0.5 / DRAWS**0.5)
+    assert draws.min() == 0 and draws.max() == 1
+
+
+def test_all_events_of_many_under_a_prior_without_failures(seed):
+    """n = y = 10⁶ and a Beta(3, 0.02): given all successes 1 − θ is Beta(0.02, 10⁶ + 3), mostly below a float's reach."""
+    release = na.Release(family=na.family.Bernoulli(), values=[10**6], n=10**6, mechanism=na.mechanism.Gaussian(0.05))
+    draws = na.infer(release, na.prior.Beta(3, 0.02), num_draws=DRAWS, seed=seed).draws["theta"]
+    assert abs((draws < 1 - 1e-12).mean() - stats.beta.sf(1e-12, 0.02, 10**6 + 3)) < 4.5 * 0.5 / DRAWS**0.5
+
+
+@pytest.mark.parametrize("y", [0.00037, 5.0002])
+def test_a_rare_event_under_next_to_no_noise(y, matches, seed):
+    """n = 10⁶, where a sum hardly varies untilted and the noise is far below a count."""
+    release = na.Release(family=na.family.Bernoulli(), values=[y], n=10**6, mechanism=na.mechanism.Laplace(1e-3))
+    draws = na.infer(release, na.prior.Beta(0.5, 100), num_draws=DRAWS, seed=seed).draws["theta"]
+    matches(draws, stats.beta(0.5 + int(y), 100 + 10**6 - int(y)).cdf)
+
+
+@pytest.mark.parametrize(("y", "scale"), [(10, 1.0), (0, 30.0), (-2, 0.3)])
+def test_a_rate_that_nothing_is_believed_of(y, scale, seed):
+    """Gamma(0.01, 0.01): rates up to e^600 are looked at, where a sum is spread more widely than floats have digits."""
+    release = na.Release(family=na.family.Poisson(), values=[y], n=10, mechanism=na.mechanism.DiscreteLaplace(scale))
+    draws = na.infer(release, na.prior.Gamma(0.01, 0.01), num_draws=DRAWS, seed=seed).draws["theta"]
+    k = np.arange(0, 2000)
+    log_weight = stats.nbinom.logpmf(k, 0.01, 0.01 / 10.01) - np.abs(y - k) / scale
+    weight = np.exp(log_weight - log_weight.max()) / np.exp(log_weight - log_weight.max()).sum()
+    at = np.array([1e-200, 1e-20, 1e-3, 0.5, 1.0])  # levels would not do: some draws are 0 to a float
+    wanted = [weight @ stats.gamma.cdf(t, 0.01 + k, scale=1 / 10.01) for t in at]
+    np.testing.assert_allclose([(draws <= t).mean() for t in at], wanted, atol=4.5 * 0.5 / DRAWS**0.5)
+
+
 @pytest.mark.parametrize("epsilon", [1e-4, 0.01, 1, 50])
 @pytest.mark.parametrize("n", [10**4, 10**6, 10**9])
 def test_a_large_count_agrees_with_its_normal_limit(n, epsilon, matches, seed):

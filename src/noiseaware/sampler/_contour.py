@@ -20,6 +20,7 @@ from noiseaware.prior import Numeric
 
 _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
 _ALTERNATE, _STEPS = 30, 40
+_SHOWS = 1e-9  # of 1/b: nearer to a pole, 1 − b²z² would be round-off
 
 
 @runtime_checkable
@@ -48,14 +49,15 @@ class Point(NamedTuple):
     variance: Float[Array, ""]
 
 
-def _saddle(law: Law, y: Float[Array, ""], n: Numeric, low, high, slope) -> Float[Array, ""]:
+def _saddle(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, low, high, slope) -> Float[Array, ""]:
     """The c in [low, high] nearest to n k'(c) + slope(c) = y.
 
     Newton steps inside a shrinking bracket, and at first every other step a halving of it, on a sinh scale because it
-    may span many orders of magnitude: from the far side of e^c, Newton alone comes back by 1 a step.
+    may span many orders of magnitude: from the far side of e^c, Newton alone comes back by 1 a step. Its unit is that
+    of the noise too, since a sum that hardly varies untilted would make it next to endless.
     """
     start = jnp.clip(jnp.zeros_like(y), low, high)
-    unit = 1 / jnp.sqrt(n * law.tilted(start)[2] + slope(start)[1] + 1e-300)
+    unit = 1 / jnp.sqrt(n * law.tilted(start)[2] + scale**2)
 
     def step(i, state):
         c, low, high = state
@@ -83,14 +85,14 @@ def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: 
             return 2 * scale**2 * c / (1 - square), 2 * scale**2 * (1 + square) / (1 - square) ** 2
 
         edge = (1 - 1e-9) / scale + jnp.zeros_like(y)
-        c = _saddle(law, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), slope)
+        c = _saddle(law, scale, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), slope)
         noise = -jnp.log1p(-((scale * c) ** 2))
     else:
 
         def slope(c):  # pyright: ignore[reportRedeclaration]
             return scale**2 * c, scale**2 + jnp.zeros_like(c)
 
-        c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), slope)
+        c = _saddle(law, scale, y, n, *_gaussian_bracket(law, scale, y, n), slope)
         noise = 0.5 * (scale * c) ** 2
     k, _, variance = law.tilted(c)
     return n * k + noise - c * y - 0.5 * jnp.log(2 * jnp.pi * (n * variance + slope(c)[1]))
@@ -110,13 +112,13 @@ def evaluate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Num
     """log p(y) by the contour integral; the tilt is limited to ±1/b under Laplace noise."""
     scale = mechanism.spread
     if not mechanism.is_laplace:
-        c = _saddle(law, y, n, *_gaussian_bracket(law, scale, y, n), lambda c: (scale**2 * c, scale**2))
+        c = _saddle(law, scale, y, n, *_gaussian_bracket(law, scale, y, n), lambda c: (scale**2 * c, scale**2))
         _, mean, variance = law.tilted(c)
         return Point(_gaussian(law, scale, y, n, c), c, n * mean, n * variance)
     _, _, ceiling = law.reach()
     _, _, variance = law.tilted(jnp.zeros_like(y))
     edge = 1 / scale + 8 / jnp.sqrt(n * variance + 1e-300)
-    c = _saddle(law, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), lambda c: (0.0, 0.0))
+    c = _saddle(law, scale, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), lambda c: (0.0, 0.0))
     tilt = jnp.clip(c, -1 / scale, 1 / scale)
     _, mean, variance = law.tilted(tilt)
     return Point(_laplace(law, mechanism, y, n, c), tilt, n * mean, n * variance)
@@ -148,16 +150,17 @@ def _gaussian(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Floa
 def _laplace(
     law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """Laplace noise divides it by 1 − b²z². The line is kept a standard deviation off the poles ±1/b."""
+    """Laplace noise divides it by 1 − b²z². The line is kept a standard deviation off the poles ±1/b, or what shows."""
     scale = mechanism.spread
     _, _, ceiling = law.reach()
     _, _, variance = law.tilted(c)
     width = 1 / jnp.sqrt(n * variance + 1e-300)
     side = jnp.where(c >= 0, 1.0, -1.0)
-    beyond = jnp.maximum(jnp.abs(c), 1 / scale + width)
-    near = jnp.abs(c) > 1 / scale - width
+    off = jnp.maximum(width, _SHOWS / scale)
+    beyond = jnp.maximum(jnp.abs(c), 1 / scale + off)
+    near = jnp.abs(c) > 1 / scale - off
     passes = near & (side * beyond < ceiling)
-    inside = jnp.where(near, side * jnp.maximum(1 / scale - width, 0.0), c)
+    inside = jnp.where(near, side * jnp.maximum(1 / scale - off, 0.0), c)
     c = jnp.where(passes, side * beyond, inside)
     t = _STEP * width * jnp.arange(0.0, _POINTS)
     log_modulus, angle = _integrand(law, y, n, c, t)

@@ -26,6 +26,7 @@ _HARDLY = 0.5  # of the window: narrowing that leaves more of it is no longer wo
 _NODES_NOISY = 48  # where n is noisy, every node costs many numbers of records, and the likelihood is smoother
 _FINER = 16  # interpolated points from one node to the next
 _NOTHING = -700.0  # log density from here down is as good as none, and cubics through it stay finite
+_DEPTH = 50.0  # of a tail in log density, beyond which there is no mass
 _SEARCH = 400  # points for the turning points of E t(x)
 
 
@@ -165,7 +166,24 @@ def draws_given(
     v, log_density = _theta_nodes(family, prior, tables, listed)
     log_density = jnp.maximum(log_density - log_density.max(), _NOTHING)
     v, log_density = jax.vmap(lambda v, f: _line.refine(v, f, _FINER))(v, log_density)
-    return prior.from_real(_line.draw(key, v.ravel(), log_density.ravel(), num_draws))
+    return prior.from_real(_line.draw(key, *_with_tails(prior, v.ravel(), log_density.ravel()), num_draws))
+
+
+def _with_tails(
+    prior: AbstractScalarPrior, v: Float[Array, " m"], log_density: Float[Array, " m"]
+) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    """The same with what lies beyond the first and the last node, where θ is all but a bound of its support.
+
+    p(y | θ) no longer changes there, and of the prior a straight line in logs is left: a Beta(0.01, 0.01) has half of
+    its mass at probabilities that floats cannot tell from 0 or 1.
+    """
+    ends = jnp.stack([v[0], v[-1]])
+    out = jnp.array([-1.0, 1.0])
+    fall = prior.log_density_real(ends) - prior.log_density_real(ends + out)
+    reach = jnp.where((fall > 0) & jnp.isfinite(fall), _DEPTH / fall, 0.0)
+    v = jnp.concatenate([ends[:1] - reach[:1], v, ends[1:] + reach[1:]])
+    depth = jnp.where(reach > 0, _DEPTH, 0.0)
+    return v, jnp.concatenate([log_density[:1] - depth[:1], log_density, log_density[-1:] - depth[1:]])
 
 
 @jax.jit
