@@ -124,11 +124,11 @@ def test_a_prior_with_mass_at_the_ends(y, seed):
     at = np.array([1e-250, 1e-100, 1e-12, 0.5, 1 - 1e-12])
     wanted = stats.beta.cdf(at, 0.01, 0.02)
     np.testing.assert_allclose([(draws <= t).mean() for t in at], wanted, atol=4.5 * 0.5 / DRAWS**0.5)
-    assert draws.min() == 0 and draws.max() == 1
+    assert (draws.min(), draws.max()) == (0, 1)
 
 
 def test_all_events_of_many_under_a_prior_without_failures(seed):
-    """n = y = 10⁶ and a Beta(3, 0.02): given all successes 1 − θ is Beta(0.02, 10⁶ + 3), mostly below a float's reach."""
+    """n = y = 10⁶ and a Beta(3, 0.02): then 1 − θ is Beta(0.02, 10⁶ + 3), mostly below a float's reach."""
     release = na.Release(family=na.family.Bernoulli(), values=[10**6], n=10**6, mechanism=na.mechanism.Gaussian(0.05))
     draws = na.infer(release, na.prior.Beta(3, 0.02), num_draws=DRAWS, seed=seed).draws["theta"]
     assert abs((draws < 1 - 1e-12).mean() - stats.beta.sf(1e-12, 0.02, 10**6 + 3)) < 4.5 * 0.5 / DRAWS**0.5

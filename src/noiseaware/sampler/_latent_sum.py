@@ -4,9 +4,10 @@ Where the sum is one of few whole numbers, its own density h_n(s) e^{ηs − nA(
 of them. Else: a sum of n records of a natural exponential family has k(z) = A(η + z) − A(η) in closed form, also for
 complex z, and is integrated along a contour (see _contour) when it is spread over many values. When it is not, its
 density is summed over the counts nearest to the ends of the support (whole numbers) or integrated on a log scale with
-panels that crowd at y (positive reals).
+panels that crowd at y (positive reals). A normal sum needs none of this (_normal_sum).
 """
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ from jaxtyping import Array, Float
 from noiseaware.family import AbstractScalarFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.prior import Numeric
-from noiseaware.sampler import _contour
+from noiseaware.sampler import _contour, _normal_sum
 
 # Records enough for the contour: of a count with this variance, or of a sum with this (mean/sd)², what is left of the
 # integrand at the end of the contour is below 1e−13. A count of smaller variance is within 256 of an end of its
@@ -109,13 +110,21 @@ def likelihood(
     if family.is_integer:
         near_ends = _near_ends(family, mechanism, y, n)
         return jax.vmap(whole)
-    many = jax.vmap(lambda theta: by_contour(theta).log_density)
     if family.possible(1.0)[0] != 0:
-        return many  # a normal sum, for which the contour is right at any n
+        return jax.vmap(functools.partial(_normal, family, mechanism, y, n))
+    many = jax.vmap(lambda theta: by_contour(theta).log_density)
     _, mean, variance = Natural(family, family.natural(jnp.ones_like(y))).tilted(jnp.zeros_like(y))
     shape = n * mean**2 / variance
     few = _few(family, mechanism, y, n, shape)
     return lambda theta: jax.lax.cond(shape < _MANY, few, many, theta)
+
+
+def _normal(
+    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, theta: Float[Array, ""]
+) -> Float[Array, ""]:
+    """A sum that may be any real number is a normal one."""
+    _, mean, variance = Natural(family, family.natural(theta)).tilted(jnp.zeros_like(y))
+    return _normal_sum.log_density(mechanism, y, n * mean, n * variance)
 
 
 def _between_counts(

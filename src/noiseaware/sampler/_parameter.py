@@ -21,7 +21,7 @@ from noiseaware.prior import AbstractScalarPrior, Numeric
 from noiseaware.sampler import _altered_sum, _latent_sum, _line, _noisy_count
 from noiseaware.sampler._noisy_count import Sizes
 
-_NODES, _NARROW, _SPREAD = 128, 5, 2
+_NODES, _NARROW, _SPREAD = 128, 12, 2  # narrowing ends as soon as it hardly shrinks the window
 _HARDLY = 0.5  # of the window: narrowing that leaves more of it is no longer worth a stage
 _NODES_NOISY = 48  # where n is noisy, every node costs many numbers of records, and the likelihood is smoother
 _FINER = 16  # interpolated points from one node to the next
