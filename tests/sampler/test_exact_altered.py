@@ -149,6 +149,19 @@ def test_a_sum_out_of_reach_says_only_what_the_tail_says(law, oracle, matches, s
     matches(draws, right.cdf, slack=3e-3)
 
 
+@pytest.mark.parametrize("law", ["laplace", pytest.param("gaussian", marks=pytest.mark.slow)])
+def test_parameters_that_drop_every_record(law, oracle, matches, seed):
+    """One narrow record and a sum of about 0: θ may be far below the bounds or far above them, in two modes."""
+    family = na.family.Normal(bounds=(2, 5), variance=0.01, outside="drop")
+    release = na.Release(family=family, values=[-0.9], n=1, mechanism=MECHANISMS[law](0.9))
+    draws = na.infer(release, na.prior.Normal(3, 1), num_draws=DRAWS, seed=seed).draws["mean"]
+    theta, x = np.linspace(-3, 9, 2401), np.linspace(2, 5, 601)
+    kept = stats.norm.pdf(x, theta[:, None], 0.1) @ oracle.noise(law, 0.9, -0.9 - x) * (x[1] - x[0])
+    dropped = stats.norm.cdf(2, theta, 0.1) + stats.norm.sf(5, theta, 0.1)
+    cumulative = np.cumsum(stats.norm.pdf(theta, 3, 1) * (kept + dropped * oracle.noise(law, 0.9, -0.9)))
+    matches(draws, lambda t: np.interp(t, theta, cumulative / cumulative[-1]), slack=3e-3)
+
+
 @pytest.mark.parametrize("outside", ["clamp", pytest.param("drop", marks=pytest.mark.slow)])
 def test_far_bounds_change_nothing(outside, seed, matches):
     """With bounds that no record passes, the altered and the unaltered engine agree."""

@@ -22,6 +22,7 @@ from noiseaware.sampler import _contour
 _NODES = 96  # Gauss–Legendre nodes for the density of one record
 _WHOLE_NODES = 4096  # at most, for a count; wider ranges are taken in strides
 _LATTICE, _CELLS = 4096, 2048
+_FINEST = 1e-15  # of what n records span: a finer lattice has places that a float cannot count
 # Expected records strictly between the bounds above which the contour integral is used: |φ|^30 is below 1e−13 there.
 _INNER = 30.0
 
@@ -209,7 +210,10 @@ def _grid(
     step = jnp.maximum(needed, (stop - start) / (_CELLS - 2))
     if family.is_integer:
         return start, jnp.maximum(jnp.ceil(step), 1.0), step <= 1
-    return start, jnp.maximum(step, 1e-300), jnp.zeros((), bool)
+    # with no record between the bounds an atom is all there is, and it lies on the lattice
+    atoms, log_atoms = law.x[-2:], law.log_mass[-2:] + tilt * law.x[-2:]
+    start = jnp.where(stop > start, start, atoms[jnp.argmax(log_atoms)])
+    return start, jnp.maximum(step, _FINEST * n * (law.x.max() - law.x.min())), jnp.zeros((), bool)
 
 
 def _cell_masses(
@@ -220,14 +224,14 @@ def _cell_masses(
     step: Float[Array, ""],
 ) -> Float[Array, " cells"]:
     """log mass of the inner part at each lattice point."""
-    _, high = _open_interval(family)
+    low, high = _open_interval(family)
     left = start + step * jnp.arange(0.0, _CELLS)
     if family.is_integer:
         middle = left + 0.5 * (step - 1)
         return jnp.where(middle <= high, family.log_density(middle, theta) + jnp.log(step), -jnp.inf)
     nodes, weights = np.polynomial.legendre.leggauss(3)
     u = jnp.asarray(0.5 * (nodes + 1))
-    width = jnp.clip(high - left, 0.0, step)
+    width = jnp.where(left < low, 0.0, jnp.clip(high - left, 0.0, step))
     x = left[:, None] + width[:, None] * u
     mass = jnp.exp(family.log_density(x, theta)) * jnp.asarray(0.5 * weights) * width[:, None]
     share = (x - left[:, None]) / step
