@@ -17,7 +17,7 @@ def test_a_small_figure_has_every_method_and_number(tmp_path):
     points = figure1.compute(SMALL, models=MODELS[:1])
     assert {(p.method, p.epsilon) for p in points} == {(m, e) for m in figure1.COLOURS for e in figure1.EPSILONS}
     assert all(((p.ranks > 0) & (p.ranks < 1)).all() and p.ranks.size == 30 for p in points)
-    naive, right = (next(p for p in points if p.method == m and p.epsilon == 0.01) for m in ("naive", "non-private"))
+    naive, right = (next(p for p in points if p.method == m and p.epsilon == 0.01) for m in ("naive", "nonprivate"))
     assert naive.mmd_squared.mean() > 10 * abs(right.mmd_squared.mean())
     figures = figure1.draw(points)
     assert set(figures) == {"figure1a", "figure1b", "figure1c"}
@@ -35,7 +35,7 @@ def test_the_shape_of_the_paper(seed):
     for model in (m.name for m in MODELS):
         # with the paper's own bounds the exponential model has a second mode, and its chains are slow: see the docs
         assert points[model, "gibbs"].ks < (critical if model != "exponential" else 0.08)
-        assert points[model, "non-private"].ks < critical
+        assert points[model, "nonprivate"].ks < critical
         assert points[model, "naive"].ks > 0.3
     assert points["binomial", "ops"].ks > 0.1
     for model in ("binomial", "multinomial"):

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EPSILONS = (0.01, 0.1)
-COLOURS = {"gibbs": "#1d5fa3", "non-private": "#2f855a", "naive": "#c4560a", "ops": "#8b3fa0"}
-MARKERS = {"gibbs": "o", "non-private": "s", "naive": "^", "ops": "D"}
-LABELS = {"gibbs": "Gibbs", "non-private": "non-private", "naive": "naive", "ops": "OPS"}
+COLOURS = {"gibbs": "#1d5fa3", "nonprivate": "#2f855a", "naive": "#c4560a", "ops": "#8b3fa0"}
+MARKERS = {"gibbs": "o", "nonprivate": "s", "naive": "^", "ops": "D"}
+LABELS = {"gibbs": "Gibbs", "nonprivate": "non-private", "naive": "naive", "ops": "OPS"}
 _COMPARED = 200  # draws for an MMD
 
 
@@ -123,7 +123,7 @@ def _points(key, model: Model, setting: tuple[int, float], trials: study.Trials,
     noisy = trials.s + (trials.y - trials.altered_s)
     drawn = {
         "gibbs": chains,
-        "non-private": study.by_conjugacy(next(keys), model, trials, trials.s, m),
+        "nonprivate": study.by_conjugacy(next(keys), model, trials, trials.s, m),
         "naive": study.by_conjugacy(next(keys), model, trials, noisy, m),
     }
     if model.name == "binomial":
