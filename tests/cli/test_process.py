@@ -87,6 +87,16 @@ def test_help_teaches_by_example(run):
     assert "noiseaware demo" in run().stdout
 
 
+def test_a_closed_pipe_is_no_failure():
+    """What Rich writes ends as what we write: 1 would be a negative verdict."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "noiseaware", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as command:
+        command.stdout.close()
+        assert command.wait() == 0
+        assert command.stderr.read() == ""
+
+
 def test_a_terminal_without_greek_letters_still_gets_the_numbers():
     done = process(*INFER, env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0, done.stderr

@@ -3,20 +3,34 @@
 An option takes a fixed number of words, so the one word is doubled before the words are parsed.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 
 PRIVATE = "private"
+_OPTION = re.compile(r"-(?![\d.]|inf|nan)")  # and not a number that is negative
 _COLUMN = re.compile(r"\s*(.+?)\s*=\s*([^,:=]+):([^,:=]+)(?:,|$)")  # a name may hold anything, = and commas too
 
 
 def doubled(words: Sequence[str]) -> list[str]:
     """The words of a command, with `--bounds private` (or `--bounds=private`) as two words."""
+    _check_two(words)
     out: list[str] = []
     for word in words:
         is_value = bool(out) and out[-1] == "--bounds" and word == PRIVATE
         out += [word, PRIVATE] if is_value or word == f"--bounds={PRIVATE}" else [word]
     return out
+
+
+def _check_two(words: Sequence[str]) -> None:
+    """Refuse `--bounds 0` and `--bounds=0,48`, of which the next option would be taken for the second number."""
+    for at, word in enumerate(words):
+        name, _, joined = word.partition("=")
+        given = [joined] * bool(joined) + [*words[at + 1 :], "--"][: 2 - bool(joined)]
+        numbers = list(itertools.takewhile(lambda word: not _OPTION.match(word), given))
+        if name == "--bounds" and given[0] != PRIVATE and len(numbers) < len(given):
+            got = " ".join(numbers) or "none"
+            raise ValueError(f"--bounds must be two numbers, such as --bounds 0 48, got {got}.")
 
 
 def bounds(words: tuple[str, str] | tuple[float, float] | None) -> tuple[float, float] | str | None:

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from noiseaware.cli.bounds import doubled
 from noiseaware.extra import explained
 
+_INVALID = re.compile(r"Invalid value for '([^']+)': Input should be a valid (integer|number)\b")
 NEGATIVE, BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -51,6 +52,10 @@ def _status(command) -> int:
     except BrokenPipeError:
         sys.stdout = None  # whoever read us has gone, and wants to hear no more
         return 0
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):  # so Rich ends where whoever read us has gone
+            raise
+        return 0
     except (ValueError, OSError, ImportError) as error:
         return say(_sentence(error), BAD_INPUT)
     except (RuntimeError, Unfit) as error:
@@ -80,9 +85,13 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _usage(error: typer.TyperException) -> str:
-    message = " ".join(getattr(error, "format_message", error.__str__)().split())
+    message = " ".join(getattr(error, "format_message", error.__str__)().split()).replace(": Value error, ", ": ")
+    if (invalid := _INVALID.match(message)) is not None:
+        got = next((found["input"] for found in getattr(error.__cause__, "errors", list)()), "something else")
+        message = f"{invalid[1]} must be a {'whole ' * (invalid[2] == 'integer')}number, got {got}."
     context = getattr(error, "ctx", None)
-    return message if context is None else f"{message} See `{context.command_path} --help`."
+    end = "" if message.endswith((".", "?", "!")) else "."
+    return message if context is None else f"{message}{end} See `{context.command_path} --help`."
 
 
 def _sentence(error: BaseException) -> str:
