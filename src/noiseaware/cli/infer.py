@@ -60,7 +60,7 @@ def infer(
     linear_regression, with the intercept last; normal for logistic_regression and poisson_regression;
     normal_inverse_wishart for multivariate_normal.
     """
-    _check_outputs(output, report, force=force, json=json)
+    _check_outputs(path, output, report, force=force, json=json)
     if calibrate and report is None:
         raise ValueError("--calibrate must go with --report, the page that it is told on.")
     from noiseaware.posterior import infer as infer_posterior
@@ -104,7 +104,7 @@ def read(path: str, family: str | None) -> "Release":
     return load(path, families=families)  # type: ignore[arg-type]
 
 
-def _check_outputs(output: str | None, report: str | None, *, force: bool, json: bool) -> None:
+def _check_outputs(release: str, output: str | None, report: str | None, *, force: bool, json: bool) -> None:
     from noiseaware.file import check_free
 
     if output == "-" and json:
@@ -116,6 +116,8 @@ def _check_outputs(output: str | None, report: str | None, *, force: bool, json:
         raise ValueError(f"--output and --report must be different files, got {report} for both.")
     for file in files:
         check_free(file, force=force)
+        if file.resolve() == Path(release).resolve():
+            raise ValueError(f"output must not be the release itself, got {file}.")
 
 
 def _check_diagnostics(posterior: "Posterior") -> None:
