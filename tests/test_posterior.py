@@ -142,6 +142,19 @@ def test_refusals_are_one_sentence(release, prior, options, sentence):
     assert str(refusal.value).endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"family": "bernoulli"}, r"family must be one of noiseaware\.family, such as Bernoulli\(\), got 'bernoulli'"),
+        ({"mechanism": "laplace"}, r"mechanism must be one of noiseaware\.mechanism, .* got 'laplace'"),
+    ],
+)
+def test_a_release_of_what_is_none_is_refused(change, sentence):
+    given = {"family": na.family.Bernoulli(), "values": [3], "n": 9, "mechanism": na.mechanism.Laplace(1.0)}
+    with pytest.raises(ValueError, match=sentence):
+        na.Release(**given | change)
+
+
 def test_draws_that_are_not_finite_are_an_error(monkeypatch):
     def broken(key, release, prior, num_draws):
         return jax.numpy.full(num_draws, jax.numpy.nan).at[0].set(0.5)

@@ -84,6 +84,10 @@ class Release:
         guarantee: Promise | None = None,
         origin: Origin = Origin(),
     ) -> None:
+        if not isinstance(family, AbstractFamily):
+            raise ValueError(f"family must be one of noiseaware.family, such as Bernoulli(), got {family!r}.")
+        if not isinstance(mechanism, AbstractMechanism):
+            raise ValueError(f"mechanism must be one of noiseaware.mechanism, such as Laplace(10), got {mechanism!r}.")
         self.family = family
         self.steps = _checked_values(values, family, mechanism)
         self.mechanism = _checked_mechanism(mechanism, family)
@@ -247,8 +251,10 @@ def _refuse_newer(text: str, source: str) -> None:
 def _sentence(error: ValidationError) -> str:
     """What is wrong, as field, rule and value: of several forms that a field can take, the one that it is most like."""
     first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
+    if first["type"] == "json_invalid":
+        return f"file: must be JSON, as a release is: {first['msg'].removeprefix('Invalid JSON: ')}."
     parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]
-    shown = "" if first["type"] in ("missing", "json_invalid") else f", got {str(first['input'])[:60]!r}"
+    shown = "" if first["type"] == "missing" else f", got {str(first['input'])[:60]!r}"
     return f"{'.'.join(parts) or 'file'}: {first['msg']}{shown}."
 
 

@@ -7,7 +7,8 @@ The second holds for normal noise, as a function of s also for discrete normal n
 says all that several values say. Laplace noise has no such value.
 """
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -73,11 +74,12 @@ def _check_known(releases: tuple[Release, ...]) -> None:
 
 def checked_alike(releases: Any) -> tuple[Release, ...]:
     """The releases, if they are of one family with the same bounds, levels and known constants."""
-    releases = tuple(releases)
-    if not releases or not all(isinstance(release, Release) for release in releases):
-        raise ValueError(f"release must be one release or a list of them, got {releases!r}.")
-    family = releases[0].family
-    for other in releases[1:]:
+    found = tuple(releases) if isinstance(releases, Iterable) else ()
+    if not found or not all(isinstance(release, Release) for release in found):
+        end = "; noiseaware.load reads a file" if isinstance(releases, str | os.PathLike) else ""
+        raise ValueError(f"release must be one release or a list of them, got {str(releases)[:60]!r}{end}.")
+    family = found[0].family
+    for other in found[1:]:
         if not bool(eqx.tree_equal(family, other.family)):
             raise ValueError(f"several releases must be of one family, alike in all, got {family} and {other.family}.")
-    return releases
+    return found
