@@ -141,7 +141,7 @@ def test_only_a_regression_predicts():
     release = na.Release(family=na.family.Bernoulli(), values=[3], n=10, mechanism=na.mechanism.Laplace(1.0))
     other = na.infer(release, na.prior.Beta(1, 1), method="naive", num_draws=5, seed=0)
     for ask in (lambda: other.predict([1]), other.plot_band):
-        with pytest.raises(ValueError, match=r"must follow a linear regression, got a bernoulli release\."):
+        with pytest.raises(ValueError, match=r"must follow a linear regression, got the bernoulli family\."):
             ask()
 
 

@@ -116,10 +116,10 @@ class FamilyPart(Strict):
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         known = set(inspect.signature(cls).parameters)
         if surplus := sorted(set(given) - known):
-            raise ValueError(f"family.{surplus[0]} must be null for a {self.name} family, got {given[surplus[0]]}.")
+            raise ValueError(f"family.{surplus[0]} must be null for the {self.name} family, got {given[surplus[0]]}.")
         missing = sorted({"trials", "levels", "columns", "x", "y"} & known - set(given))
         if missing:
-            raise ValueError(f"family.{missing[0]} must be given for a {self.name} family, got null.")
+            raise ValueError(f"family.{missing[0]} must be given for the {self.name} family, got null.")
         return cls(**given)
 
 

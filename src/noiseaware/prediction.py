@@ -76,7 +76,7 @@ def of_conjugate(belief: NormalInverseGamma, x: np.ndarray) -> tuple[list[Studen
 def regression_of(family: AbstractFamily) -> LinearRegression:
     """The family, if it is one that predicts."""
     if not isinstance(family, LinearRegression):
-        raise ValueError(f"a prediction must follow a linear regression, got a {family.name} release.")
+        raise ValueError(f"a prediction must follow a linear regression, got the {family.name} family.")
     return family
 
 

@@ -91,7 +91,7 @@ def test_how_a_plan_is_carried_out_is_said_by_options(clinic, run):
         ("bounds = [0, 48]", 'bounds = "0 48"', "bounds must be two numbers", 2),
         ("bounds = [0, 48]", 'bounds = "private"\nbounds_share = 2', "bounds_share must be between 0 and 1", 2),
         ("bounds = [0, 48]", "bounds = [0, 48]\nbounds_share = 0.1", "release 1: bounds_share must not be given", 2),
-        ('levels = ["a", "b", "c"]', 'levels = ["a", "b"]\nbounds = "private"', "for a categorical release", 2),
+        ('levels = ["a", "b", "c"]', 'levels = ["a", "b"]\nbounds = "private"', "for the categorical family", 2),
     ],
 )
 def test_bad_plan_costs_nothing(old, new, sentence, status, clinic, refused):

@@ -59,7 +59,7 @@ def test_gaussian_noise_has_two_scales(clinic, run):
     ("words", "sentence"),
     [
         (REGRESSION, "bounds must be given"),
-        ((*REGRESSION, "--bounds", "private"), "bounds must be given for a linear_regression release"),
+        ((*REGRESSION, "--bounds", "private"), "bounds must be given for the linear_regression family"),
         ((*REGRESSION, "--bounds", "0", "1", "--column-bounds", BOUNDS), "must not be given together"),
         ((*REGRESSION, "--column-bounds", "hours=0:24"), "bounds must name every column, got none for 'ill'"),
         ((*REGRESSION, "--column-bounds", f"{BOUNDS}, age=0:1"), "bounds must name columns among"),
@@ -69,7 +69,7 @@ def test_gaussian_noise_has_two_scales(clinic, run):
         ((*REGRESSION, "--column-bounds", "hours=24:0, ill=0:1"), "bounds must have low < high, got (24.0, 0.0)"),
         ((*REGRESSION, "--column-bounds", "hours=0:inf, ill=0:1"), "bounds must be finite"),
         ((*REGRESSION, "--column-bounds", ""), "bounds must name every column"),
-        ((*REGRESSION, "--column", "hours", "--bounds", "0", "1"), "column must not be given for a linear_regression"),
+        ((*REGRESSION, "--column", "hours", "--bounds", "0", "1"), "column must not be given for the linear_reg"),
         ((*REGRESSION, "--outside", "drop", "--bounds", "0", "1"), "outside must not be given"),
         ((*REGRESSION, "--y", "hours", "--bounds", "0", "1"), "must name each column once"),
         ((*REGRESSION, "--y", "pressure", "--bounds", "0", "1"), "must have one column 'pressure', got 0"),
@@ -277,7 +277,7 @@ def test_predictions_for_machines(line, run):
         ((*INFER, "--at", "hours=soon"), "--at must have a number for each covariate"),
         ((*INFER, "--at", "hours=1, hours=2"), "--at must name each covariate once, got 'hours' twice"),
         ((*INFER, "--at", "hours=nan"), "x must be finite, got nan"),
-        (("infer", "ill.json", "--prior", "beta(1, 1)", "--at", "hours=3"), "must follow a linear regression, got a"),
+        (("infer", "ill.json", "--prior", "beta(1, 1)", "--at", "hours=3"), "a linear regression, got the bernoulli"),
         (("infer", "line.json", "--prior", "beta(1, 1)"), "prior must be a NormalInverseGamma"),
         (
             ("infer", "line.json", "--prior", "normal_inverse_gamma([0, 0, 0], 1, 3, 1)"),

@@ -81,9 +81,9 @@ def test_a_table_that_changes_between_its_scans_is_refused(waits, monkeypatch):
 
 REFUSED = {
     "bounds already": ({"family": na.family.Exponential("x", bounds=(0, 9))}, "bounds must be None in a family"),
-    "bernoulli": ({"family": na.family.Bernoulli("x")}, "must not be given for a bernoulli release"),
-    "binomial": ({"family": na.family.Binomial("x", trials=3)}, "must not be given for a binomial release"),
-    "categorical": ({"family": na.family.Categorical("x", levels=[1, 2])}, "must not be given for a categorical"),
+    "bernoulli": ({"family": na.family.Bernoulli("x")}, "must not be given for the bernoulli family"),
+    "binomial": ({"family": na.family.Binomial("x", trials=3)}, "must not be given for the binomial family"),
+    "categorical": ({"family": na.family.Categorical("x", levels=[1, 2])}, "must not be given for the categorical"),
     "no column": ({"family": na.family.Exponential()}, "family must name one column"),
     "share 0": ({"bounds_share": 0}, "bounds_share must be positive, got 0"),
     "share 1": ({"bounds_share": 1}, "bounds_share must be between 0 and 1, got 1"),

@@ -170,12 +170,13 @@ def family(given: dict[str, Any]) -> "AbstractFamily":
     given = dict(given)
     name = given.pop("family", None)
     if name not in FAMILIES:
-        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {name!r}.")
+        got = "nothing" if name is None else repr(name)
+        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {got}.")
     cls = getattr(families, name.title().replace("_", ""))
     known = inspect.signature(cls).parameters
     for need in _COLUMNS:
         if need in known and not given.get(need):
-            raise ValueError(f"{need} must name a column of the table for a {name} release, got nothing.")
+            raise ValueError(f"{need} must name a column of the table for the {name} family, got nothing.")
     for single in ("column", "y"):
         if not isinstance(given.get(single, ""), str):
             raise ValueError(f"{single} must be the name of a column, got {given[single]!r}.")
@@ -183,10 +184,10 @@ def family(given: dict[str, Any]) -> "AbstractFamily":
         if not isinstance(given.get(several, ""), str | list):
             raise ValueError(f"{several} must be a list of columns, got {given[several]!r}.")
     if surplus := sorted(set(given) - set(known)):
-        raise ValueError(f"{surplus[0]} must not be given for a {name} release, got {given[surplus[0]]}.")
+        raise ValueError(f"{surplus[0]} must not be given for the {name} family, got {given[surplus[0]]}.")
     for need in ("trials", "levels"):
         if need in known and need not in given:
-            raise ValueError(f"{need} must be given for a {name} release, got nothing.")
+            raise ValueError(f"{need} must be given for the {name} family, got nothing.")
     return cls(**given)
 
 

@@ -110,13 +110,13 @@ def planned(
     """How the bounds of a family are to be chosen, or a refusal; nothing of the table is needed."""
     support, given = getattr(family, "support", None), getattr(family, "bounds", None)
     if hasattr(family, "degrees"):
-        raise ValueError(f"bounds must be given for a {family.name} release of second moments, got private.")
+        raise ValueError(f"bounds must be given for the {family.name} family, of second moments, got private.")
     if support is None:
-        raise ValueError(f"bounds must not be given for a {family.name} release: its records have bounds of their own.")
+        raise ValueError(f"bounds must not be given for the {family.name} family: its records have their own.")
     if given is not None:
         raise ValueError(f"bounds must be None in a family whose bounds are chosen privately, got {given}.")
     if support not in _SUPPORTS:
-        raise ValueError(f"bounds of a {family.name} release must be given: its support is {support}.")
+        raise ValueError(f"bounds must be given for the {family.name} family: its support is {support}.")
     part = proper("bounds_share", share)
     chosen = _checked_quantiles(quantiles)[0 if support[0] < 0 else 1 :]
     selection = Selection(

@@ -83,9 +83,9 @@ def _check(release: Release, weights: Any) -> None:
         raise ValueError(f"release must be of a family without covariates, got {name}; use noiseaware.infer.")
     if needs_weights(release) != (weights is not None):
         wanted = "must be given" if weights is None else "must be left out"
-        raise ValueError(f"weights {wanted} for {type(release.mechanism).__name__} noise on a {name} release.")
+        raise ValueError(f"weights {wanted} for {type(release.mechanism).__name__} noise on the {name} family.")
     if release.n_mechanism is not None and not isinstance(release.family, AbstractScalarFamily | Categorical):
-        raise ValueError(f"n must be public for a {name} release, got a noisy one; use noiseaware.infer.")
+        raise ValueError(f"n must be public for the {name} family, got a noisy one; use noiseaware.infer.")
 
 
 def _rows_of(weights: Any, release: Release, size: int, dtype) -> Float[Array, "b k"]:

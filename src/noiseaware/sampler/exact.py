@@ -73,7 +73,7 @@ def check_interval(release: Release) -> None:
     family = release.family
     if not is_count(family):
         raise ValueError(
-            f"within must be left out for a {family.name} family, or be narrow against the noise, got "
+            f"within must be left out for the {family.name} family, or be narrow against the noise, got "
             f"{release.within}; intervals are served for counts: bernoulli, binomial, categorical, or poisson and "
             "geometric without bounds."
         )
