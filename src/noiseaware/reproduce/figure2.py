@@ -85,12 +85,14 @@ def draw(traces: list[Trace]) -> dict[str, "Figure"]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.2 * len(traces), 3.2), layout="constrained")
-    for axes, trace in zip(figure.subplots(1, len(traces), squeeze=False)[0], traces, strict=True):
+    panels = figure.subplots(1, len(traces), squeeze=False)[0]
+    for axes, trace in zip(panels, traces, strict=True):
         axes.axhspan(*trace.interval, color="#e5e7eb", zorder=0, label="exact posterior, 95 %")
         for colour, chain in zip(_COLOURS, trace.chains, strict=True):
             axes.plot(np.arange(1, chain.size + 1), chain, color=colour, linewidth=0.7)
         axes.axhline(trace.truth, color="#0f172a", linewidth=1.2, linestyle=(0, (1, 1.5)), label="truth")
         axes.set(title=f"{trace.model}, n = {N}, ε = {EPSILON:g}", xlabel="iteration", ylabel="θ")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=8.5, loc="upper right")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), frameon=False)
     return {"figure2": figure}

@@ -71,7 +71,7 @@ def draw(points: list[Point]) -> dict[str, "Figure"]:
     from matplotlib.figure import Figure
 
     settings = list(dict.fromkeys((p.n, p.epsilon, p.prior) for p in points))
-    figure = Figure(figsize=(3.1 * len(settings), 3.3), layout="constrained")
+    figure = Figure(figsize=(3.1 * len(settings), 3.4), layout="constrained")
     panels = figure.subplots(1, len(settings), sharey=True, squeeze=False)[0]
     z = np.linspace(0, 1, 201)
     for p in points:
@@ -85,6 +85,6 @@ def draw(points: list[Point]) -> dict[str, "Figure"]:
         axes.set(title=f"n = {p.n}, ε = {p.epsilon:g}, {p.prior}", xlabel="rank of the truth", xlim=(0, 1))
         axes.title.set_fontsize(9.5)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=7.5, loc="lower left")
+        axes.legend(frameon=False, fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.17))
     panels[0].set_ylabel("ECDF − diagonal")
     return {"rare_events": figure}
