@@ -127,7 +127,7 @@ def test_float64_inside_and_the_users_setting_untouched():
         (JOINT, na.prior.NormalInverseGamma([0, 0], 1, 3, 3), {}, "prior must be a NormalInverseWishart"),
         (JOINT, na.prior.NormalInverseWishart([0, 0, 0], 1, 1, 5), {}, "must have a mean of 2 entries, one a column"),
         (JOINT, ABOUT_JOINT, {"method": "gibbs"}, "one of hmc, augmentation, naive for this multivariate_normal"),
-        (COUNT, UNIFORM, {"num_draws": 0}, "num_draws must be a whole number from 1 to 10000000, got 0"),
+        (COUNT, UNIFORM, {"num_draws": 0}, "num_draws must be a whole number from 1 to 10,000,000, got 0"),
         (COUNT, UNIFORM, {"num_draws": 10**12}, "num_draws must be a whole number"),
         (COUNT, UNIFORM, {"num_draws": 2.5}, "num_draws must be a whole number"),
         (COUNT, UNIFORM, {"num_draws": True}, "num_draws must be a whole number"),

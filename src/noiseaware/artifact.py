@@ -32,6 +32,7 @@ from noiseaware.document import (
 )
 from noiseaware.family import AbstractFamily
 from noiseaware.file import read_text, write_whole
+from noiseaware.given import shown, whole
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.privacy import Neighbours, Promise, check_neighbours
 
@@ -254,8 +255,8 @@ def _sentence(error: ValidationError) -> str:
     if first["type"] == "json_invalid":
         return f"file: must be JSON, as a release is: {first['msg'].removeprefix('Invalid JSON: ')}."
     parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]
-    shown = "" if first["type"] == "missing" else f", got {str(first['input'])[:60]!r}"
-    return f"{'.'.join(parts) or 'file'}: {first['msg']}{shown}."
+    got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
+    return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
 
 
 def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
@@ -264,7 +265,7 @@ def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism
         raise ValueError(f"values must have {len(family.statistics)} entries for this family, got {len(steps)}.")
     for v in steps:
         if not abs(v) <= _MOST:  # nor NaN
-            raise ValueError(f"values must be finite, and at most {_MOST:g} in size, got {str(v)[:40]}.")
+            raise ValueError(f"values must be finite, and at most {_MOST:g} in size, got {shown(v, 40)}.")
         if mechanism.is_discrete and v != math.floor(v):
             raise ValueError(f"values must be whole numbers under discrete noise, got {v}.")
     return tuple(int(v) for v in steps) if mechanism.is_discrete else steps
@@ -284,7 +285,7 @@ def _checked_interval(pair: object, value: int | float) -> tuple[float, float]:
     try:
         low, high = (float(end) for end in pair)  # type: ignore[attr-defined]
     except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"within must be pairs of numbers (low, high), got {str(pair)[:60]}.") from None
+        raise ValueError(f"within must be pairs of numbers (low, high), got {shown(pair)}.") from None
     if math.isinf(low) and math.isinf(high):
         raise ValueError(f"within must have a finite end, got ({low}, {high}).")
     if not low <= value <= high:
@@ -318,12 +319,7 @@ def _checked_n_mechanism(
 
 
 def _checked_count(n: object, *, is_noisy: bool) -> int:
-    is_whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
-    if not is_whole or (n < 1 and not is_noisy):  # type: ignore[operator]
-        raise ValueError(f"n must be a whole number{'' if is_noisy else ' of at least 1'}, got {n}.")
-    if abs(n) > MOST_OF_N:  # type: ignore[arg-type]
-        raise ValueError(f"n must be at most {MOST_OF_N:,}, got {str(n)[:40]}.")
-    return int(n)  # type: ignore[arg-type]
+    return whole("n", n, -MOST_OF_N if is_noisy else 1, MOST_OF_N)
 
 
 def checked_grid(grid: float, mechanism: AbstractMechanism) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractScalarFamily
+from noiseaware.given import shown
 from noiseaware.mechanism import DiscreteGaussian, Gaussian, Identity
 
 _FINE = 20  # grid steps from which discrete noise on a continuous statistic is as good as continuous
@@ -77,7 +78,7 @@ def checked_alike(releases: Any) -> tuple[Release, ...]:
     found = tuple(releases) if isinstance(releases, Iterable) else ()
     if not found or not all(isinstance(release, Release) for release in found):
         end = "; noiseaware.load reads a file" if isinstance(releases, str | os.PathLike) else ""
-        raise ValueError(f"release must be one release or a list of them, got {str(releases)[:60]!r}{end}.")
+        raise ValueError(f"release must be one release or a list of them, got {shown(releases)}{end}.")
     family = found[0].family
     for other in found[1:]:
         if not bool(eqx.tree_equal(family, other.family)):

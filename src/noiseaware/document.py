@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.family import AbstractFamily
+from noiseaware.given import shown
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain, proper
 
@@ -111,7 +112,7 @@ class FamilyPart(Strict):
 
     def family(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> AbstractFamily:
         if self.name not in families:
-            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {self.name[:60]!r}.")
+            raise ValueError(f"family.name must be one of {', '.join(sorted(families))}, got {shown(self.name)}.")
         cls = families[self.name]
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         known = set(inspect.signature(cls).parameters)
@@ -236,7 +237,7 @@ def _number(name: str, text: str) -> Fraction:
     """A positive fraction; not one of millions of digits, which could be written as an exponent."""
     exponent = re.search(r"[eE][+-]?[0_]*([\d_]*)", text)
     if len(text) > _MOST_DIGITS or (exponent and len(exponent[1]) > _MOST_EXPONENT):
-        raise ValueError(f"{name} must have at most {_MOST_DIGITS} characters and a small exponent, got {text[:40]!r}.")
+        raise ValueError(f"{name} must have at most {_MOST_DIGITS} characters and a small exponent, got {shown(text)}.")
     return exact(name, text)
 
 

@@ -25,6 +25,7 @@ from noiseaware.baseline import naive
 from noiseaware.diagnostic import CHAINS, diagnostics, doubt
 from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
+from noiseaware.given import whole
 from noiseaware.marginal import PROBABILITY, Estimate, entries, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
@@ -378,13 +379,5 @@ def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior
 
 def checked_seed(num_draws: int, seed: int | None) -> int:
     """The seed, or one by chance; refused as the number of draws may be."""
-    _check_whole("num_draws", num_draws, 1, MOST_DRAWS)
-    seed = secrets.randbits(32) if seed is None else seed
-    _check_whole("seed", seed, 0, 2**63 - 1)
-    return int(seed)
-
-
-def _check_whole(name: str, value: object, least: int, most: int) -> None:
-    is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_whole or not least <= value <= most:  # type: ignore[operator]
-        raise ValueError(f"{name} must be a whole number from {least} to {most}, got {value}.")
+    whole("num_draws", num_draws, 1, MOST_DRAWS)
+    return whole("seed", secrets.randbits(32) if seed is None else seed, 0, 2**63 - 1)

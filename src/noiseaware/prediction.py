@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noiseaware.family import AbstractFamily, LinearRegression
+from noiseaware.given import shown
 from noiseaware.marginal import PROBABILITY, Estimate, of_draws
 from noiseaware.prior import NormalInverseGamma, StudentT
 
@@ -88,7 +89,7 @@ def rows_of(family: AbstractFamily, x: object) -> np.ndarray:
     try:
         rows = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"x must be numbers, got {str(x)[:60]!r}.") from None
+        raise ValueError(f"x must be numbers, got {shown(x)}.") from None
     p = len(names)
     if rows.ndim < 2:
         rows = rows.reshape(-1, 1) if p == 1 else rows.reshape(1, -1)

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware.artifact import NoisyCount
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
 from noiseaware.family import AbstractFamily, AbstractMomentFamily
+from noiseaware.given import whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.posterior import METHODS, checked_method, checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
@@ -204,8 +205,7 @@ def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_tria
     """The prior in full; a setting that cannot be simulated is refused."""
     prior = checked_prior(family, prior)
     for name, value in (("n", n), ("num_trials", num_trials)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value}.")
+        whole(name, value)
     return prior
 
 

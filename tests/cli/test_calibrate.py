@@ -132,7 +132,7 @@ REFUSED = [
     (("--method", "magic"), "method must be one of auto, exact,"),
     (("--theta", "half"), "--theta must be a number"),
     (("--theta", "2"), "theta must be possible"),
-    (("--bounds", "0", "1"), "bounds must not be given for a binomial"),
+    (("--bounds", "0", "1"), "bounds must not be given for the binomial"),
     (("--record-trials", "0"), "trials must be a whole number"),
     (("--plot", "picture.gif"), "--plot must end in .png"),
     (("--plot", "folder.png", "--force"), "folder.png must be a file, got a folder"),

@@ -139,7 +139,7 @@ def test_intervals_are_those_of_clopper_and_pearson():
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"epsilon": 1, "num_releases": 10}, "at least 1000"),
+        ({"epsilon": 1, "num_releases": 10}, "at least 1,000"),
         ({}, "exactly one of epsilon"),
         ({"epsilon": -1}, "epsilon must be positive"),
     ],

@@ -23,6 +23,7 @@ from noiseaware.custodian.grid import Grid
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
+from noiseaware.given import whole
 from noiseaware.mechanism import DiscreteLaplace
 from noiseaware.privacy import N_SHARE, Approximate, Neighbours, Number, Promise, ZeroConcentrated
 
@@ -107,8 +108,7 @@ def audit(
     num_releases: int = 100_000,
 ) -> Audit:
     """Release the worst neighbours of a family so many times each, and bound ε or ρ from below."""
-    if isinstance(num_releases, bool) or not isinstance(num_releases, int) or num_releases < 1000:
-        raise ValueError(f"num_releases must be a whole number of at least 1000, got {num_releases}.")
+    num_releases = whole("num_releases", num_releases, 1000)
     terms = terms_of(family, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, n_share=n_share)
     grid, n_grid = terms.grid(family), terms.n_grid
     tables = _furthest(family, grid, neighbours)

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from noiseaware.given import whole
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Level = str | int
@@ -51,10 +52,7 @@ def unit_of(unit: object, max_records: object) -> Unit | None:
         return None
     if not isinstance(unit, str) or not unit:
         raise ValueError(f"unit must name a column, got {unit!r}.")
-    is_whole = isinstance(max_records, int) and not isinstance(max_records, bool)
-    if not is_whole or not 1 <= max_records <= _MOST_RECORDS_OF_ONE:  # type: ignore[operator]
-        raise ValueError(f"max_records must be a whole number from 1 to {_MOST_RECORDS_OF_ONE}, got {max_records}.")
-    return Unit(unit, max_records)  # type: ignore[arg-type]
+    return Unit(unit, whole("max_records", max_records, 1, _MOST_RECORDS_OF_ONE))
 
 
 def groups_of(by: object, levels: object) -> Groups | None:

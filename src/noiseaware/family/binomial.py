@@ -12,6 +12,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
+from noiseaware.given import whole
 from noiseaware.prior import Beta, Numeric
 
 
@@ -91,8 +92,4 @@ class Binomial(AbstractSuccesses):
 
     def __init__(self, column: str | None = None, *, trials: int) -> None:
         self.column = column
-        self.trials = trials
-
-    def __check_init__(self) -> None:
-        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or self.trials < 1:
-            raise ValueError(f"trials must be a whole number of at least 1, got {self.trials}.")
+        self.trials = whole("trials", trials)

@@ -17,6 +17,7 @@ from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
+from noiseaware.given import whole
 from noiseaware.prior import NormalInverseWishart, Numeric
 
 
@@ -32,9 +33,7 @@ class MultivariateNormal(AbstractQuadraticFamily):
 
     def __init__(self, columns=None, bounds: object = None, dimension: int | None = None) -> None:
         if columns is None:
-            if isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
-                raise ValueError(f"dimension must be a whole number of at least 1 without columns, got {dimension}.")
-            columns = [f"x{j}" for j in range(1, dimension + 1)]
+            columns = [f"x{j}" for j in range(1, whole("dimension, where there are no columns,", dimension) + 1)]
         self.names = checked_columns("columns", columns)
         if dimension is not None and dimension != len(self.names):
             raise ValueError(f"dimension must be the number of columns, {len(self.names)}, got {dimension}.")

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from noiseaware.artifact import Release
 from noiseaware.document import Origin
 from noiseaware.family import AbstractFamily, Poisson
-from noiseaware.interop._rows import Group, label, shown
+from noiseaware.given import shown
+from noiseaware.interop._rows import Group, label
 from noiseaware.mechanism import AbstractMechanism
 
 Within = tuple[float, float]
@@ -59,7 +60,7 @@ def release(
 ) -> Release:
     """One published count as a release."""
     if not isinstance(family, AbstractFamily):
-        raise ValueError(f"family must be one of noiseaware.family, got {str(family)[:60]}.")
+        raise ValueError(f"family must be one of noiseaware.family, got {shown(family)}.")
     return Release(
         family=family,
         values=[value],

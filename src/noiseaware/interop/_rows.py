@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from noiseaware.given import shown
+
 MOST_BYTES = 500_000_000
 _MOST_DIGITS = 400  # of a number that is written as text
 
@@ -128,9 +130,3 @@ def group_of(row: Row, leave_out: Iterable[str]) -> Group:
 def label(value: Any) -> str | int:
     """A whole number as it is, and all else as text."""
     return value if isinstance(value, int) and not isinstance(value, bool) else str(value)
-
-
-def shown(value: object) -> str:
-    """What was given, cut short."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -14,6 +14,7 @@ from typing import Any
 from noiseaware.artifact import Release
 from noiseaware.document import Origin
 from noiseaware.family import AbstractFamily
+from noiseaware.given import shown, whole
 from noiseaware.interop._published import CELL, Within, clamped
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
@@ -33,13 +34,13 @@ def opendp(measurement: str, value: Any, *, family: AbstractFamily = CELL, n: in
     arguments = node["__kwargs__"]
     scale = arguments.get("scale")
     if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale <= 1e150:
-        raise ValueError(f"measurement.scale must be a positive number of at most 1e150, got {str(scale)[:60]!r}.")
+        raise ValueError(f"measurement.scale must be a positive number of at most 1e150, got {shown(scale)}.")
     is_whole = node["__function__"] == "make_geometric" or _is_whole(arguments.get("input_domain"))
     mechanism, grid = _noise(node["__function__"], float(scale), is_whole, arguments.get("k"))
     values = list(value) if isinstance(value, list | tuple) else [value]
     for v in values:
         if isinstance(v, bool) or not isinstance(v, int | float):
-            raise ValueError(f"value must be a number or a list of numbers, got {str(value)[:60]!r}.")
+            raise ValueError(f"value must be a number or a list of numbers, got {shown(value)}.")
     bounds = arguments.get("bounds")
     within = None if bounds is None else [_clamped(v, bounds) for v in values]
     version = node.get("__version__")
@@ -60,40 +61,39 @@ def _noise(function: str, scale: float, is_whole: bool, k: object) -> tuple[Abst
     discrete, continuous = _LAWS[function]
     if is_whole or k is None:
         return (discrete if is_whole else continuous)(scale), 1.0
-    if isinstance(k, bool) or not isinstance(k, int) or abs(k) > 400:
-        raise ValueError(f"measurement.k must be a whole number from -400 to 400, got {str(k)[:60]!r}.")
-    return discrete(scale / 2.0**k), 2.0**k
+    step = 2.0 ** whole("measurement.k", k, -400, 400)
+    return discrete(scale / step), step
 
 
 def _clamped(value: float, bounds: Any) -> Within | None:
     ends = bounds.get("__tuple__") if isinstance(bounds, Mapping) else bounds
     if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, int | float) for end in ends):
-        raise ValueError(f"measurement.bounds must be two numbers, got {str(bounds)[:60]}.")
+        raise ValueError(f"measurement.bounds must be two numbers, got {shown(bounds)}.")
     return clamped(value, least=ends[0], most=ends[1])
 
 
 def _parsed(text: object) -> Any:
     if not isinstance(text, str):
-        raise ValueError(f"measurement must be the text that opendp.mod.serialize gives, got {str(text)[:60]!r}.")
+        raise ValueError(f"measurement must be the text that opendp.mod.serialize gives, got {shown(text)}.")
     if len(text) > MOST_CHARACTERS:
         raise ValueError(f"measurement must have at most {MOST_CHARACTERS:,} characters, got {len(text):,}.")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError(f"measurement must be JSON, got {text[:60]!r}.") from None
+        raise ValueError(f"measurement must be JSON, got {shown(text)}.") from None
 
 
 def _leaf(node: Any) -> Mapping[str, Any]:
     """The measurement that adds the noise, through the transformations before it."""
     for _ in range(_MOST_DEPTH):
         if not isinstance(node, Mapping) or not isinstance(node.get("__kwargs__"), Mapping):
-            raise ValueError(f"measurement must be a serialised OpenDP measurement, got {str(node)[:60]!r}.")
+            raise ValueError(f"measurement must be a serialised OpenDP measurement, got {shown(node)}.")
         function = node.get("__function__")
         if function in _LAWS:
             return node
         if function != "make_chain_mt":
             served = ", ".join(_LAWS)
-            raise ValueError(f"measurement must end in one of {served}, got {str(function)[:60]!r}.")
+            raise ValueError(f"measurement must end in one of {served}, got {shown(function)}.")
         node = node["__kwargs__"].get("measurement1")
     raise ValueError(f"measurement must have at most {_MOST_DEPTH} steps, got more.")
 

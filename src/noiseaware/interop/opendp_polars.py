@@ -8,6 +8,7 @@
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily
+from noiseaware.given import shown
 from noiseaware.interop._published import CELL, Keys, below, clamped, missing, release
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
@@ -66,6 +67,6 @@ def _told(summary: object, column: str) -> Row:
 
 def _law(told: Row) -> AbstractMechanism:
     if told["distribution"] not in _LAWS:
-        got = str(told["distribution"])[:60]
-        raise ValueError(f"summary.distribution must be one of {', '.join(_LAWS)}, got {got!r}.")
+        got = shown(told["distribution"])
+        raise ValueError(f"summary.distribution must be one of {', '.join(_LAWS)}, got {got}.")
     return _LAWS[told["distribution"]](positive(told, "scale"))

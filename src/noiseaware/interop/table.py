@@ -15,6 +15,7 @@ import math
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily
+from noiseaware.given import shown
 from noiseaware.interop._published import CELL, Within, clamped, release, rounded, truncated
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
@@ -46,10 +47,10 @@ def _law(row: Row, place: int) -> AbstractMechanism:
     name = str(row["family"]).strip().lower()
     if name in ("none", "identity"):
         if not is_blank(row, "scale"):
-            raise ValueError(f"row {place}: scale must be empty where family is none, got {str(row['scale'])[:60]!r}.")
+            raise ValueError(f"row {place}: scale must be empty where family is none, got {shown(row['scale'])}.")
         return Identity()
     if name not in _LAWS:
-        raise ValueError(f"row {place}: family must be one of {', '.join(_LAWS)}, none, got {name[:60]!r}.")
+        raise ValueError(f"row {place}: family must be one of {', '.join(_LAWS)}, none, got {shown(name)}.")
     return _LAWS[name](positive(row, "scale", place))
 
 
@@ -86,5 +87,5 @@ def _is_true(row: Row, name: str, place: int) -> bool:
         return False
     told = str(row[name]).strip().lower()
     if told not in ("yes", "true", "1", "no", "false", "0"):
-        raise ValueError(f"row {place}: {name} must be yes or no, got {told[:60]!r}.")
+        raise ValueError(f"row {place}: {name} must be yes or no, got {shown(told)}.")
     return told in ("yes", "true", "1")

@@ -13,6 +13,7 @@ from typing import Any
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily
+from noiseaware.given import shown
 from noiseaware.interop._published import CELL, release
 from noiseaware.interop._rows import group_of, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
@@ -51,6 +52,6 @@ def _law(noise: Mapping[str, Any]) -> AbstractMechanism:
     named = noise.get("noise_mechanism") if isinstance(noise, Mapping) else None
     name = str(getattr(named, "name", named)).upper()
     if name not in _LAWS:
-        raise ValueError(f"noise_mechanism must be one of {', '.join(_LAWS)}, got {str(named)[:60]!r}.")
+        raise ValueError(f"noise_mechanism must be one of {', '.join(_LAWS)}, got {shown(named)}.")
     parameter = positive(noise, "noise_parameter")
     return _LAWS[name](math.sqrt(parameter) if "GAUSSIAN" in name else parameter)

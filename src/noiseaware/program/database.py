@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from noiseaware.given import whole
 from noiseaware.privacy import Neighbours, Number, check_neighbours
 from noiseaware.program.escape import Escape, Guarded, here
 from noiseaware.program.term import Draw, Record, Size, Statistic, Term, constant, term
@@ -45,8 +46,8 @@ class Records:
         check_neighbours(self.adjacency, "adjacency")
         if self.size is not None and self.adjacency == "add_remove":
             raise ValueError(f"size must be left out under add_remove, where it is private, got {self.size}.")
-        if self.size is not None and (isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1):
-            raise ValueError(f"size must be a whole number of at least 1, got {self.size}.")
+        if self.size is not None:
+            whole("size", self.size)
 
     @property
     def num_statistics(self) -> int:
