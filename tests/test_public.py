@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -87,3 +88,26 @@ def test_a_missing_package_is_explained(monkeypatch):
     monkeypatch.delitem(vars(na), "audit", raising=False)
     with pytest.raises(ModuleNotFoundError, match=r"noiseaware\.custodian\.audit"):
         na.audit
+
+
+def test_what_is_printed_says_what_it_holds():
+    release = na.Release(
+        family=na.family.Bernoulli("ill"), values=[31], n=500, mechanism=na.mechanism.DiscreteLaplace(2.0)
+    )
+    assert repr(release) == (
+        "Release(bernoulli of 'ill', n = 500, sum = 31, discrete Laplace noise of scale 2, no stated guarantee)"
+    )
+    posterior = na.infer(release, na.prior.Beta(1, 1), seed=0, num_draws=1000)
+    assert re.fullmatch(
+        r"Posterior\(theta 0\.06\d \(95 %: 0\.0\d+ to 0\.\d+\): 1,000 draws, method 'exact', exact\)", repr(posterior)
+    )
+    found = na.calibrate(na.family.Bernoulli(), na.prior.Beta(1, 1), n=9, epsilon=1, num_trials=20, seed=0)
+    assert re.match(r"Calibration\(20 tables, largest KS 0\.\d+ \(95 % of right methods", repr(found))
+    made = na.plan(na.family.Bernoulli(), na.prior.Beta(1, 9), n=5000, width=0.02)
+    assert repr(made) == "Plan(bernoulli, n = 5000, epsilon = 0.086, expected width 0.01998)"
+    seen = na.audit(na.family.Bernoulli("ill"), epsilon=0.5, num_releases=1000)
+    assert re.fullmatch(
+        r"Audit\(bernoulli, promised ε = 0\.5, seen ε at least 0\.\d+ in 2,000 releases: within .*", repr(seen)
+    )
+    assert "mean=array([0., 1.])" in repr(na.prior.NormalInverseGamma([0, 1], 1, 2, 3))
+    assert repr(na.mechanism.Laplace((1.0, 2.0))) == "Laplace(scale=array([1., 2.]))"

@@ -40,6 +40,7 @@ SCHEMA_VERSION = 3
 """The newest: 3 has values of which an interval is known; 2 a noisy n; all else is still written as 1."""
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
+_MOST_TOLD = 3  # statistics where a release is printed
 _MOST = 1e150  # of a value or a scale, so that squares stay finite
 MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
 
@@ -136,12 +137,16 @@ class Release:
         return hash(self.to_json())
 
     def __repr__(self) -> str:
-        law = LAWS[type(self.mechanism)].replace("_", " ")
+        law = LAWS[type(self.mechanism)].replace("_", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
         promise = self.guarantee or "no stated guarantee"
         scale = " or ".join(f"{value:.6g}" for value in np.unique(self.noise_scale))
         n = self.n if self.n_mechanism is None else f"{self.n} (noisy)"
-        known = "" if self.within is None else ", known to within an interval"
-        return f"Release({self.family.name}, n={n}, {law} noise of scale {scale}{known}, {promise})"
+        column = f" of {shown(', '.join(self.family.columns))}" if self.family.columns else ""
+        pairs = list(zip(self.family.statistics, self.values, self.known, strict=True))
+        told = [f"{shown(name)[1:-1]} = {value:.6g}{known}" for name, value, known in pairs[:_MOST_TOLD]]
+        told += [f"{len(pairs) - _MOST_TOLD} more"] * (len(pairs) > _MOST_TOLD)
+        head = f"{self.family.name}{column}, n = {n}, {', '.join(told)}"
+        return f"Release({head}, {law} noise of scale {scale}, {promise})"
 
     def to_json(self) -> str:
         """The release as JSON text."""

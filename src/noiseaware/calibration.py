@@ -59,6 +59,12 @@ class Calibration:
     theta: float | np.ndarray | None = None
     """The parameter of all trials, where it was held fixed."""
 
+    def __repr__(self) -> str:
+        held = ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.coverage(0.9).items())
+        limit = f"95 % of right methods stay below {self.critical():.3g}"
+        ranks = "" if self.theta is not None else f"largest KS {self.ks:.3g} ({limit}), "
+        return f"Calibration({self.num_trials:,} tables, {ranks}90 % intervals hold {held})"
+
     @property
     def num_trials(self) -> int:
         return next(iter(self.ranks.values())).size

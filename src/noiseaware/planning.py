@@ -61,6 +61,10 @@ class Plan:
     wanted: float | None
     _predictor: Lines | Ellipsoids
 
+    def __repr__(self) -> str:
+        cost = f"{self._cost_name} = {self._cost:g}"
+        return f"Plan({self.family.name}, n = {self.n}, {cost}, expected width {self.width:.4g})"
+
     @property
     def by_parameter(self) -> dict[str, float]:
         """The expected width of each number's interval."""

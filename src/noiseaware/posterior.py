@@ -29,7 +29,7 @@ from noiseaware.given import whole
 from noiseaware.marginal import PROBABILITY, Estimate, entries, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
-from noiseaware.words import prior_words
+from noiseaware.words import PERCENT, cells, prior_words, shown
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -193,8 +193,11 @@ class Posterior:
             return functools.reduce(lambda belief, release: naive.posterior(release, belief), self.releases, self.prior)
 
     def __repr__(self) -> str:
+        numbers = self.estimates()
+        told = [f"{shown(e.name)} {cells(e)[0]} ({PERCENT}: {cells(e)[2]})" for e in numbers[:3]]
+        told += [f"{len(numbers) - 3} more"] * (len(numbers) > 3)
         kind = "exact" if self.is_exact else "approximate"
-        return f"Posterior({', '.join(self.draws)}: {self.num_draws} draws, method {self.method!r}, {kind})"
+        return f"Posterior({', '.join(told)}: {self.num_draws:,} draws, method {self.method!r}, {kind})"
 
     def marginals(self) -> dict[str, np.ndarray]:
         """The draws of each number by itself: theta, or theta[level] for a vector; of a symmetric matrix, one half."""

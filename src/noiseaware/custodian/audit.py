@@ -47,6 +47,11 @@ class Audit:
     losses: tuple[np.ndarray, np.ndarray]
     tables: tuple[tuple, tuple]
 
+    def __repr__(self) -> str:
+        seen = f"{self.letter} at least {self.lower:.3g} in {self.num_releases:,} releases"
+        told = "within" if self.is_within else "above"
+        return f"Audit({self.family.name}, promised {self.promise}, seen {seen}: {told} the promise)"
+
     @property
     def letter(self) -> str:
         """What is claimed and bounded: ε or ρ."""

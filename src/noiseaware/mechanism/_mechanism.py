@@ -23,6 +23,9 @@ Spread = float | Float[Array, "..."]
 class AbstractLaw(eqx.Module):
     """What a published value y says of the statistic s: a likelihood that is a function of y − s alone."""
 
+    def __repr__(self) -> str:
+        return eqx.tree_pformat(self, short_arrays=False)
+
     is_laplace: eqx.AbstractClassVar[bool]
     """Whether it is Laplace noise, continuous or discrete: normal noise of random variance, with a kink at 0."""
 

@@ -18,6 +18,9 @@ Numeric = Float[Array, "..."] | float
 class AbstractPrior(eqx.Module):
     """A distribution of θ with density exp(… − log_normalizer())."""
 
+    def __repr__(self) -> str:
+        return eqx.tree_pformat(self, short_arrays=False)
+
     @abc.abstractmethod
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
         """Independent draws; `shape` must broadcast with the prior's own parameters."""
