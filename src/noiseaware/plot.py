@@ -30,6 +30,8 @@ POSTERIOR, NAIVE, PRIOR, TRUTH = "#1d5fa3", "#c4560a", "#6b7280", "#0f172a"
 _POINTS = 600
 _TALLEST = 2.5  # a naive spike may stand this much above the posterior before it is cut
 _MOST_PANELS = 24
+_BINS = 512  # of draws, for their kernel estimate
+_NEAREST = 400  # draws at a bound, in which kernels are of one width
 _LINE = 32  # letters under a panel
 _WIDE = 40.0  # an interval whose ends differ by more than this factor is shown on a logarithmic axis
 
@@ -137,16 +139,31 @@ def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, 
 
 
 def _kernel(prior: AbstractScalarPrior, draws: np.ndarray, x: np.ndarray, *, is_log: bool) -> np.ndarray:
-    """The density of draws at x, estimated on the whole line."""
-    from arviz_stats.base import array_stats  # type: ignore[attr-defined]
+    """The density of draws at x, by normal kernels of one width on the whole line.
 
+    On a plain axis with a bound each is drawn where its θ is: as wide as it is there, but among the nearest draws to
+    the bound no narrower than at the last of these, and mirrored at it. Else the very last would stand alone.
+    """
     v = _to_real(prior, draws)
     if np.ptp(v) == 0:
         return np.zeros_like(x)
-    spread = 3 * v.std()
-    limits = (v.min() - spread, v.max() + spread)
-    grid, height, _ = array_stats.kde(v, bw="silverman", custom_lims=limits, bound_correction=False)
-    return np.interp(_to_real(prior, x), grid, height, left=0, right=0) * _slope(prior, x, is_log=is_log)
+    counts, ends = np.histogram(v, bins=_BINS)
+    v_mid, weight = (ends[1:] + ends[:-1]) / 2, counts / counts.sum()
+    quartiles = np.subtract(*np.quantile(v, (0.75, 0.25))) / 1.34
+    width = 0.9 * min(v.std(), quartiles or math.inf) * len(v) ** -0.2  # Silverman's rule
+    if is_log or not isinstance(prior, Beta | Gamma | InverseGamma):
+        return _bumps(_to_real(prior, x), v_mid, width, weight) * _slope(prior, x, is_log=is_log)
+    theta = np.asarray(prior.from_real(jax.numpy.asarray(v_mid)))
+    stretch, least = (1 / _slope(prior, at, is_log=False) for at in (theta, np.asarray(draws, dtype=float)))
+    width = width * np.maximum(stretch, np.quantile(least, min(0.25, _NEAREST / len(v))))
+    mirrored = [theta, -theta, *([2 - theta] if isinstance(prior, Beta) else [])]
+    return sum((_bumps(x, at, width, weight) for at in mirrored), np.zeros_like(x))
+
+
+def _bumps(x: np.ndarray, middle: np.ndarray, width: np.ndarray | float, weight: np.ndarray) -> np.ndarray:
+    """A mixture of normal densities at x."""
+    distance = (x[:, None] - middle) / width
+    return np.exp(-0.5 * distance**2) @ (weight / width) / math.sqrt(2 * math.pi)
 
 
 def _formula(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.ndarray:
