@@ -284,10 +284,13 @@ def _picture(plan: Plan, curves: dict[int, tuple[list[float], list[float], float
     one = plan.parameter or (plan.family.parameters[0] if len(plan.by_parameter) == 1 else None)
     about = "the widest interval" if one is None else f"the interval of {one}"
     axes.set(xscale="log", yscale="log", xlabel=f"{symbol} of the release", ylabel=f"expected width of {about}")
+    for axis in (axes.xaxis, axes.yaxis):  # 0.02 and not 2 × 10⁻²
+        axis.set_major_formatter(lambda tick, _: f"{tick:g}")
+        axis.set_minor_formatter(lambda tick, _: f"{tick:g}" if f"{tick:e}"[0] in "25" else "")
     axes.grid(color="#e5e7eb", linewidth=0.7)
     for side in ("right", "top"):
         axes.spines[side].set_visible(False)
-    axes.tick_params(labelsize=9, color=PRIOR)
+    axes.tick_params(which="both", labelsize=9, length=3, pad=4, color=PRIOR)
     note = f"Dashed: without noise. Ring: this plan, {symbol} = {plan._cost:g} and n = {plan.n:,}."
     legend(figure, axes, note)
     return figure
