@@ -106,9 +106,11 @@ def _print_entries(entries: "list[Entry]") -> None:
 
     if not entries:
         return
-    table = Table("time", "cost", "what", "entry", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("time", "cost", "what", "entry"):
+        table.add_column(heading, no_wrap=heading in ("time", "cost"), overflow="fold")
     for entry in entries:
         what = ", ".join(f"{name} {value}" for name, value in entry.what.items())
         cost = ", ".join([plain(entry.cost), *_delta(entry.delta).values()])
-        table.add_row(entry.time, cost, Text(shown(what, 200)), entry.id)
+        table.add_row(entry.time[:16].replace("T", " "), cost, Text(shown(what, 200)), entry.id)
     Console().print(table)
