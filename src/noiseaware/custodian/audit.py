@@ -38,7 +38,7 @@ _ORDERS = 1 + np.geomspace(1e-3, 1e3, 61)  # α of the Rényi divergences
 
 @dataclass(frozen=True)
 class Audit:
-    """What was claimed, and what so many releases show it to be at least."""
+    """What was promised, and what so many releases show it to be at least."""
 
     family: AbstractFamily
     promise: Promise
@@ -54,7 +54,7 @@ class Audit:
 
     @property
     def letter(self) -> str:
-        """What is claimed and bounded: ε or ρ."""
+        """What is promised and bounded: ε or ρ."""
         return "ρ" if isinstance(self.promise, ZeroConcentrated) else "ε"
 
     @property
@@ -64,7 +64,7 @@ class Audit:
 
     @property
     def is_within(self) -> bool:
-        """Whether the releases agree with the claim."""
+        """Whether the releases agree with the promise."""
         return self.lower <= self.claim
 
     @property
@@ -73,21 +73,21 @@ class Audit:
         return sum(map(len, self.losses))
 
     def plot(self) -> "Figure":
-        """How often Λ passes each threshold for both tables, and the line that the claim draws between them."""
+        """How often Λ passes each threshold for both tables, and the line that the promise draws between them."""
         import matplotlib.pyplot as plt
 
-        figure, axes = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+        figure, axes = plt.subplots(figsize=(5.0, 4.4), layout="constrained")
         first, second = (np.sort(losses) for losses in self.losses)
         thresholds = np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, 400)))
         shares = [1 - np.searchsorted(side, thresholds) / len(side) for side in (first, second)]
         axes.plot(shares[1], shares[0], color="#1d5fa3", lw=2, label="what the releases show")
         limit = np.linspace(0, 1, 500)
-        axes.plot(limit, self._most(limit), color="#6b7280", ls="--", label="the most that the claim allows")
+        axes.plot(limit, self._most(limit), color="#6b7280", ls="--", label="the most that the promise allows")
         axes.plot([0, 1], [0, 1], color="#6b7280", lw=0.8, label="cannot be told apart")
         axes.set(xlabel="P(event) for the one table", ylabel="P(event) for its neighbour", xlim=(0, 1), ylim=(0, 1.01))
         axes.set_aspect("equal")
         axes.legend(frameon=False, loc="lower right", fontsize="small")
-        axes.set_title(f"{self.letter} at least {max(self.lower, 0):.3g}, claimed {self.claim:.3g}", loc="left")
+        axes.set_title(f"{self.letter} at least {max(self.lower, 0):.3g}, promised {self.claim:.3g}", loc="left")
         axes.spines[["top", "right"]].set_visible(False)
         return figure
 
