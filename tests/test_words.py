@@ -1,6 +1,7 @@
 """Numbers and names as they are shown."""
 
 import math
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from noiseaware.words import (
     gloss,
     headline,
     impossible,
+    naive_headline,
     noise,
     number,
     parameter,
@@ -212,3 +214,11 @@ def test_a_page_lists_no_more_statistics_than_one_can_read():
     family = na.family.MultivariateNormal(dimension=8)
     told = dict(facts(released(family, [1.0] * 44)))["Released"]
     assert told.endswith("and 14 more")
+
+
+def test_a_ratio_of_hundreds_is_written_as_a_person_would():
+    """A prior that the data contradict: an interval from the one to the other."""
+    family, law = na.family.Exponential(bounds=(0, 48)), na.mechanism.DiscreteLaplace(96.0)
+    release = na.Release(family=family, values=[1665], n=400, mechanism=law)
+    posterior = na.infer(release, na.prior.Gamma(8, 2), seed=0, num_draws=2000)
+    assert re.search(r"an interval 1\d\d times narrower than", naive_headline(posterior))

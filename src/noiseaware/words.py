@@ -330,7 +330,7 @@ def naive_headline(posterior: "Posterior") -> str:
     ratio, n = own[index].width / naive[index].width, posterior.release.likely_n
     if max(ratio, 1 / ratio) > 1.15:
         times, how = (ratio, "narrower") if ratio > 1 else (1 / ratio, "wider")
-        return f"{sentence}: an interval {times:.2g} times {how} than the release supports."
+        return f"{sentence}: an interval {_written(times, 2)} times {how} than the release supports."
     return f"{sentence}: about as wide, since the noise is small against what {n:,} records can tell."
 
 
