@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 Kind = Literal["table", "wikimedia", "census_measurements", "census_estimates"]
 
+_FILE = "Delimited text, one row a count. A table has the columns value, family (the law of its noise) and scale."
+
 
 def convert(
-    file: Annotated[str, typer.Argument(help="Delimited text, one row a count.", show_default=False)],
+    file: Annotated[str, typer.Argument(help=_FILE, show_default=False)],
     kind: Annotated[Kind, typer.Option("--as", help="What the file is.")] = "table",
     family: Annotated[
         Literal["poisson", "bernoulli", "geometric"], typer.Option(help="The model of a count.")
