@@ -22,7 +22,7 @@ def explore(
 
     [bold]Example[/bold]
 
-    $ noiseaware explore wait.json --prior "gamma(8, 2)"
+    $ noiseaware explore wait.json --prior "gamma(1, 8)"
 
     The page is served to this machine alone, needs no network and writes no file. Ctrl-C ends it.
     """

@@ -49,7 +49,7 @@ def infer(
 
     [bold]Example[/bold]
 
-    $ noiseaware infer wait.json --prior "gamma(8, 2)" --report wait.html
+    $ noiseaware infer wait.json --prior "gamma(1, 8)" --report wait.html
 
     $ noiseaware infer pressure.json --prior "normal_inverse_gamma([0, 0, 90], [100, 100, 0.1], 3, 200)"
     --at "age=40, bmi=25"
