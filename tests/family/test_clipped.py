@@ -89,18 +89,3 @@ def test_without_bounds_nothing_is_clipped(x64):
     """A normal of unknown variance took ±1 for its bounds once."""
     assert family.MultivariateNormal(dimension=2).released_moments(jnp.asarray([0.0, 0, 1, 0, 0, 1])) is None
     assert family.Normal().released_moments(jnp.asarray([0.0, 9.0])) is None
-
-
-def test_variances_without_points(x64, seed):
-    """Of a million records: of columns and squares to 1 %, and of products too where columns are independent; else, and
-    with many of them clipped, to two fifths."""
-    rng, mean = np.random.default_rng(seed), np.array([0.0, 0.4, -0.6])
-    for correlation, slack in ((0.0, 0.01), (0.6, 0.4)):
-        law = 0.5 * (correlation + (1 - correlation) * np.eye(3))
-        c = rng.multivariate_normal(mean, law, 1_000_000).clip(-1, 1)
-        i, j = np.triu_indices(3)
-        right = np.column_stack([c, c[:, i] * c[:, j]]).var(0)
-        found = np.asarray(jax.jit(_clipped.variances)(jnp.asarray(mean), jnp.asarray(law)))
-        is_product = np.append(np.zeros(3, bool), i < j)
-        np.testing.assert_allclose(found, right, rtol=slack)
-        np.testing.assert_allclose(found[~is_product], right[~is_product], rtol=0.01)

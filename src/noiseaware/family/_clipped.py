@@ -71,34 +71,25 @@ def covariances(
     return sd[i] * sd[j] * (rho * held[i] * held[j] + bent)
 
 
+def means(mean: Float[Array, " d"], covariance: Float[Array, "d d"], *, nodes: int = _NODES) -> Float[Array, " k"]:
+    """Of (c_j, c_i c_j with i ≤ j)."""
+    one, two = powers(mean, jnp.sqrt(jnp.diag(covariance)), 2)
+    i, j = np.triu_indices(len(mean), 1)
+    pairs = covariances(mean, covariance, nodes=nodes) + one[i] * one[j]
+    return jnp.concatenate([one, jnp.concatenate([two, pairs])[_places(len(mean))]])
+
+
 def moments(
     mean: Float[Array, " d"], covariance: Float[Array, "d d"], *, again: bool = False
 ) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
     """Mean and covariance of (c_j, c_i c_j with i ≤ j); `again` by other points and twice the nodes, as a check."""
     d = len(mean)
-    exact = marginals(mean, covariance, nodes=2 * _NODES if again else _NODES)[0]
+    exact = means(mean, covariance, nodes=2 * _NODES if again else _NODES)
     first, second = np.triu_indices(d)
     c = jnp.clip(mean + points(d, again) @ jnp.linalg.cholesky(covariance).T, -1, 1)
     t = jnp.concatenate([c, c[:, first] * c[:, second]], axis=1)
     away = t - t.mean(0)
     return exact, away.T @ away / len(t)
-
-
-def marginals(
-    mean: Float[Array, " d"], covariance: Float[Array, "d d"], *, nodes: int = _NODES
-) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
-    """Means and variances of (c_j, c_i c_j with i ≤ j), with no points: exact but for the variance of a product of two
-    columns that depend on each other, which is as if their clipped values were normal,
-
-        Var c_i c_j ≈ v_i v_j + w² + m_i² v_j + m_j² v_i + 2 m_i m_j w,        w = Cov(c_i, c_j)
-    """
-    m, two, _, four = powers(mean, jnp.sqrt(jnp.diag(covariance)), 4)
-    v, w = two - m**2, covariances(mean, covariance, nodes=nodes)
-    i, j = np.triu_indices(len(mean), 1)
-    pairs = v[i] * v[j] + w**2 + m[i] ** 2 * v[j] + m[j] ** 2 * v[i] + 2 * m[i] * m[j] * w
-    places = _places(len(mean))
-    means = jnp.concatenate([m, jnp.concatenate([two, w + m[i] * m[j]])[places]])
-    return means, jnp.concatenate([v, jnp.concatenate([four - two**2, pairs])[places]])
 
 
 @functools.cache

@@ -130,9 +130,6 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
         return _clipped_response.moments(*self._clipped_law(theta), again=True)
 
-    def released_variances(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
-        return _clipped_response.marginals(*self._clipped_law(theta))[1]
-
     def mean(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         return self.released_moments(theta)[0]
 

@@ -119,8 +119,8 @@ class LinearRegression(AbstractQuadraticFamily):
     def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
         return self._joint.released_again(self._joint_theta(theta))
 
-    def released_variances(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
-        return self._joint.released_variances(self._joint_theta(theta))
+    def released_mean(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        return self._joint.released_mean(self._joint_theta(theta))
 
     def residual(self, theta: Float[Array, " m"], y: Float[Array, " k"], n: Numeric) -> Float[Array, ""]:
         """‖Σzy − Sθ‖₁ + |residual sum of squares − nσ²| in the units of u, from θ and the release alone."""

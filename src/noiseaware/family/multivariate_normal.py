@@ -17,7 +17,6 @@ from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
-from noiseaware.given import whole
 from noiseaware.prior import NormalInverseWishart, Numeric
 
 
@@ -33,7 +32,9 @@ class MultivariateNormal(AbstractQuadraticFamily):
 
     def __init__(self, columns=None, bounds: object = None, dimension: int | None = None) -> None:
         if columns is None:
-            columns = [f"x{j}" for j in range(1, whole("dimension, where there are no columns,", dimension) + 1)]
+            if isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
+                raise ValueError(f"dimension must be a whole number of at least 1 without columns, got {dimension}.")
+            columns = [f"x{j}" for j in range(1, dimension + 1)]
         self.names = checked_columns("columns", columns)
         if dimension is not None and dimension != len(self.names):
             raise ValueError(f"dimension must be the number of columns, {len(self.names)}, got {dimension}.")
@@ -93,9 +94,9 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
         return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta), again=True)
 
-    def released_variances(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
-        """Variances of what the bounds leave of (u, uuᵀ), nearly: what changes of their covariance as θ does."""
-        return _clipped.marginals(*self._scaled_law(theta))[1]
+    def released_mean(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
+        """The mean alone, with no points."""
+        return _clipped.means(*self._scaled_law(theta))
 
     def _scaled_law(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         """Mean and covariance of u."""

@@ -6,8 +6,7 @@
 The first serves families of second moments: the parameters are integrated out, every v is a possible statistic, and
 nothing is approximated but records that bounds have moved, which are taken as unmoved. The second is the central limit
 theorem with the sum integrated out, for any family and any bounds; Laplace noise of scale b is normal of variance 2b²w
-with w ~ Exp(1), and w = −log Φ(−u) with u standard normal. Of many statistics the correlations are held as they are at
-one likely θ, since to work them out at every step would take hours, and only the variances go with θ.
+with w ~ Exp(1), and w = −log Φ(−u) with u standard normal. Of many statistics see _held_sum.
 
 A private n is one coordinate more: log(n − least), with n taken as a real number.
 """
@@ -95,12 +94,8 @@ def of(
     size: Size,
     *,
     clips: bool = False,
-    held: Float[Array, "k k"] | None = None,
 ) -> Target:
-    """The target of a release; where it `clips`, one that knows of bounds, and of second moments not the statistic.
-
-    `held` is Cov r in units of the sd of r, both at one θ (see holding).
-    """
+    """The target of a release; where it `clips`, one that knows of bounds, and of second moments not the statistic."""
     quadratic = family.as_quadratic(prior)
     if quadratic is not None and not clips:
         return _of_statistic(*quadratic, mechanism, y, size)
@@ -108,7 +103,7 @@ def of(
     moments: Callable[[Float[Array, "..."]], Any] = functools.partial(_moment.released, family)
     if isinstance(family, AbstractGeneralizedLinear) and not clips:
         moments = family.modelled_moments
-    return _of_parameter(family, prior, mechanism, y, size, moments, held)
+    return _of_parameter(family, prior, mechanism, y, size, moments)
 
 
 def _of_statistic(
@@ -128,11 +123,11 @@ def _of_statistic(
 
     def log_density(v):
         s, log_prior = log_marginal(v)
-        return log_prior + _noise(mechanism, y - s).sum() + size.log_density(v, _noise)
+        return log_prior + log_noise(mechanism, y - s).sum() + size.log_density(v, log_noise)
 
     def smooth(v):
         s, log_prior = log_marginal(v)
-        return log_prior + _smooth_noise(mechanism, y - s).sum() + size.log_density(v, _smooth_noise)
+        return log_prior + smooth_noise(mechanism, y - s).sum() + size.log_density(v, smooth_noise)
 
     def theta(key, v):
         rest, n = size.of(v)
@@ -146,16 +141,23 @@ def _of_statistic(
     return Target(log_density, smooth, jax.hessian(smooth), starts, theta)
 
 
-def _noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
+def log_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
     return mechanism.log_density(noise)
 
 
-def _smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
+def smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
     """log p(noise) up to a constant; of the Laplace law a smooth one with the same tails and the same variance's
     curvature at 0, −2√(1 + (noise/2b)²)."""
     if mechanism.is_laplace:
         return -2 * jnp.sqrt(1 + (0.5 * noise / mechanism.spread) ** 2)
     return -0.5 * (noise / mechanism.spread) ** 2
+
+
+def noise_at(mechanism: AbstractMechanism, z: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The noise that is as far out in its law as z is in a standard normal one."""
+    if mechanism.is_laplace:
+        return mechanism.spread * jnp.where(z < 0, jnp.log(2.0) + log_ndtr(z), -jnp.log(2.0) - log_ndtr(-z))
+    return mechanism.spread * z
 
 
 def _of_parameter(
@@ -165,7 +167,6 @@ def _of_parameter(
     y: Float[Array, " k"],
     size: Size,
     moments_of: Callable[[Float[Array, "..."]], Any],
-    held: Float[Array, "k k"] | None,
 ) -> Target:
     is_laplace = mechanism.is_laplace
     own, k = prior.num_coordinates, y.size
@@ -185,41 +186,28 @@ def _of_parameter(
         return jnp.broadcast_to(mechanism.spread**2 * (-2 * log_ndtr(-hidden(v)) if is_laplace else 1.0), (k,))
 
     def moments(v):
-        """Of y without its noise: the mean, the sd or a unit for it, and the covariance in that unit."""
-        theta, n = prior.from_real(coordinate(v)), size.of(v)[1]
-        mean, covariance = moments_of(theta)
-        unit = 1.0 if held is None else _sd(family, theta)
-        return n * mean, (jnp.sqrt(n) * jnp.broadcast_to(unit, (k,)), covariance if held is None else held)
+        """Of y without its noise: the mean and the covariance."""
+        n = size.of(v)[1]
+        mean, covariance = moments_of(prior.from_real(coordinate(v)))
+        return n * mean, n * covariance
 
-    def log_density(v, noise=_noise):
-        mean, (unit, covariance) = moments(v)
-        log_normal = _normal.log_density if held is None else _normal.log_density_held
-        away, variance = (y - mean) / unit, noise_variance(v) / unit**2
-        return believed(v, noise) + log_normal(away, covariance, variance) - jnp.log(unit).sum()
+    def log_density(v, noise=log_noise):
+        mean, covariance = moments(v)
+        return believed(v, noise) + _normal.log_density(y - mean, covariance, noise_variance(v))
 
     def information(v):
         """Fisher's, of the mean alone, and the prior's curvature: a Hessian of moments would be fourth derivatives."""
-        slope, (unit, covariance) = jax.jacfwd(moments, has_aux=True)(v)
-        root = _normal.root(covariance, noise_variance(v) / unit**2)
-        across = jax.scipy.linalg.solve_triangular(root, slope / unit[:, None], lower=True)
-        return across.T @ across - jax.hessian(believed)(v, _smooth_noise)
+        slope, covariance = jax.jacfwd(moments, has_aux=True)(v)
+        root = _normal.root(covariance, noise_variance(v))
+        across = jax.scipy.linalg.solve_triangular(root, slope, lower=True)
+        return across.T @ across - jax.hessian(believed)(v, smooth_noise)
 
-    starts = _starts(family, prior, y, size, jnp.zeros(k if is_laplace else 0))
-    smooth = functools.partial(log_density, noise=_smooth_noise)
+    starts = starts_of(family, prior, y, size, jnp.zeros(k if is_laplace else 0))
+    smooth = functools.partial(log_density, noise=smooth_noise)
     return Target(log_density, smooth, information, starts, lambda key, v: prior.from_real(coordinate(v)))
 
 
-def holding(family: AbstractFamily, theta: Float[Array, "..."]) -> Float[Array, "k k"]:
-    """Cov r in units of the sd of r, at one θ."""
-    sd = _sd(family, theta)
-    return _moment.released(family, theta).covariance / jnp.outer(sd, sd)
-
-
-def _sd(family, theta: Float[Array, "..."]) -> Float[Array, " k"]:
-    return jnp.sqrt(family.released_variances(theta))
-
-
-def _starts(
+def starts_of(
     family: AbstractFamily, prior: AbstractRealPrior, y: Float[Array, " k"], size: Size, middle: Float[Array, " m"]
 ) -> Float[Array, "2 j"]:
     """Where the naive posterior and the prior are, and the middle of all else."""

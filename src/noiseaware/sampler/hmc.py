@@ -21,7 +21,7 @@ from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior
-from noiseaware.sampler import _mode, _target, chain, limit
+from noiseaware.sampler import _held_sum, _mode, _target, chain, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
 
@@ -221,7 +221,7 @@ def _of_points(release: Release, prior: AbstractPrior) -> str:
     with jax.enable_x64(True):
         noise, y = noise_of(release), jnp.asarray(release.values)
         error = limit.coarseness(release.family, prior, noise, y, release.likely_n)
-    sentence = "The correlations of the sums are held as they are at the mode. " if y.size > _MOST_WORKED_OUT else ""
+    sentence = "Third and fourth moments of standardised records are held. " if _is_held(release.family) else ""
     if error <= limit.LARGEST:
         return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
     return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
@@ -260,19 +260,30 @@ class Setting(NamedTuple):
     mechanism: AbstractMechanism
     y: Float[Array, "*b k"]
     size: _target.Size
-    held: Float[Array, "k k"] | None = None
+    inverse: Float[Array, "k k"] | None = None
+    """Of a root of the covariance of standardised records' statistics, where it is held (see _held_sum)."""
 
     def target(self, *, clips: bool) -> _target.Target:
-        return _target.of(*self[:5], clips=clips, held=self.held)
+        if self.inverse is None:
+            return _target.of(*self[:5], clips=clips)
+        assert isinstance(self.family, _held_sum.HOLDS)
+        assert isinstance(self.prior, AbstractRealPrior)
+        return _held_sum.of(self.family, self.prior, self.mechanism, self.y, self.size, self.inverse)
 
     def holding(self, theta: Float[Array, "..."]) -> "Setting":
-        """With the correlations of one record's statistics held as they are at θ."""
-        return self._replace(held=_target.holding(self.family, theta))
+        """With the covariance of standardised records' statistics held as it is at θ."""
+        assert isinstance(self.family, _held_sum.HOLDS)
+        return self._replace(inverse=_held_sum.inverse_root(self.family, theta))
+
+
+def _is_held(family: AbstractFamily) -> bool:
+    """Whether moved records of so many statistics have what can be held of their covariance held."""
+    return isinstance(family, _held_sum.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
 
 
 def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
-    """Chains about the mode. Of many statistics the correlations are held, as they are at the mode in the end."""
-    if not clips or setting.y.size <= _MOST_WORKED_OUT:
+    """Chains about the mode. Of many statistics third and fourth moments are held, as at the mode in the end."""
+    if not clips or not _is_held(setting.family):
         return setting, init(key, setting.target(clips=clips), num_chains)
     target = setting.target(clips=clips)
     setting = setting.holding(target.theta(key, target.starts[0]))

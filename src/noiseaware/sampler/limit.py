@@ -27,6 +27,7 @@ from noiseaware.sampler import _normal
 # where the error below is 0.010 and 0.016; at n = 30 and ε = 10 it is 0.029.
 LARGEST = 0.02
 _NEGLIGIBLE = 0.002  # a tenth of it: below, moved records are not worth a thought
+_MOST_COVARIATES = 6  # of a generalized linear model, whose clipped moments would take hours with more
 _PARAMETERS, _RECORDS = 128, 1024
 _MANY, _FEW_PARAMETERS = 32, 16  # statistics, of which a look at one parameter takes long; and how many are looked at
 
@@ -71,7 +72,9 @@ def doubt(
 
 def has_choice(family: AbstractFamily, prior: AbstractPrior) -> bool:
     """Whether HMC can take moved records as they are or as unmoved; as they are, the sums of them are normal."""
-    knows = isinstance(family, MultivariateNormal | LinearRegression | AbstractGeneralizedLinear)
+    knows = isinstance(family, MultivariateNormal | LinearRegression)
+    if isinstance(family, AbstractGeneralizedLinear):
+        knows = len(family.x) <= _MOST_COVARIATES
     return knows and family.is_altered and not has_given_moments(prior)
 
 
