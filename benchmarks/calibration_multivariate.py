@@ -4,7 +4,7 @@
 
 An sd of about 0.6 of the bounds, so that one number in ten is clamped. Of 78 right ones, one or none passes the bar.
 Run `python benchmarks/calibration_multivariate.py [trials [n [epsilon [columns]]]]`; with few trials, the bar is
-1.63/√trials. From six columns on the covariance of the sums is held as it is at the mode.
+1.63/√trials. From six columns on third and fourth moments of standardised records are held as they are at the mode.
 """
 
 import sys

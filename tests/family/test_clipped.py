@@ -65,6 +65,13 @@ def test_products_of_two_columns(means, sds, rho, x64):
     np.testing.assert_allclose(np.asarray(mean)[[0, 1, 2, 4]], [one[0][0], one[1][0], one[0][1], one[1][1]], atol=1e-14)
 
 
+@pytest.mark.parametrize("rho", [0.3, -0.999])
+def test_the_mean_alone_is_right_with_fewer_nodes(rho, x64):
+    model = family.MultivariateNormal(["a", "b"], bounds=(-1, 1))
+    theta = jnp.asarray([0.3, -0.9, 0.25, 0.5 * rho, 0.5 * rho, 1.0])
+    np.testing.assert_allclose(model.released_mean(theta), model.released_moments(theta)[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("d", [3, pytest.param(1, marks=pytest.mark.slow), pytest.param(8, marks=pytest.mark.slow)])
 def test_the_covariance_of_the_sums_is_that_of_records(d, x64, seed):
     """200 000 records with bounds of their own: each mean within 5 standard errors, the spread in any direction within

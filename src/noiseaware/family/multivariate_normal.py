@@ -95,8 +95,8 @@ class MultivariateNormal(AbstractQuadraticFamily):
         return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta), again=True)
 
     def released_mean(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
-        """The mean alone, with no points."""
-        return _clipped.means(*self._scaled_law(theta))
+        """The mean alone, as each step of a long chain needs it."""
+        return _clipped.means(*self._scaled_law(theta), nodes=_clipped.FEW_NODES)
 
     def _scaled_law(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         """Mean and covariance of u."""

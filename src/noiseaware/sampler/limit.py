@@ -72,9 +72,9 @@ def doubt(
 
 def has_choice(family: AbstractFamily, prior: AbstractPrior) -> bool:
     """Whether HMC can take moved records as they are or as unmoved; as they are, the sums of them are normal."""
-    knows = isinstance(family, MultivariateNormal | LinearRegression)
     if isinstance(family, AbstractGeneralizedLinear):
-        knows = len(family.x) <= _MOST_COVARIATES
+        return family.is_altered and len(family.x) <= _MOST_COVARIATES
+    knows = isinstance(family, MultivariateNormal | LinearRegression)
     return knows and family.is_altered and not has_given_moments(prior)
 
 
