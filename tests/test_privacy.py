@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 from scipy import optimize, stats
 
-from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, delta_of, kept_by, promised
+from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, delta_of, kept_by, plain, promised
 
 dp.enable_features("contrib")
 CASES = [(1, "1e-6"), (0.1, "1e-5"), (5, "1e-9"), (0.01, "1e-3"), (0.001, "1e-12"), (20, "0.1"), (3, "1e-30")]
@@ -56,3 +56,9 @@ def test_other_promises_are_kept_as_they_are():
 def test_what_is_no_promise_is_refused(wrong):
     with pytest.raises(ValueError, match=r"must be|exactly one"):
         promised(**wrong)
+
+
+def test_a_total_of_many_costs_can_be_told():
+    """Python spells no whole number of more than 4300 digits, and a sum of odd fractions soon has them."""
+    odd = sum((Fraction(1, 3**2000 + 2 * j) for j in range(6)), Fraction(1))
+    assert plain(odd) == "about 1.000000000"

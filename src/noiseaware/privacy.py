@@ -169,8 +169,16 @@ def plain(value: Fraction) -> str:
     try:
         decimal = repr(float(value))
     except OverflowError:
+        return _whole(value)
+    return decimal.removesuffix(".0") if Fraction(decimal) == value else _whole(value)
+
+
+def _whole(value: Fraction) -> str:
+    """All digits, or ten where Python spells no more: a total of many costs can have thousands."""
+    try:
         return str(value)
-    return decimal.removesuffix(".0") if Fraction(decimal) == value else str(value)
+    except ValueError:
+        return f"about {Decimal(value.numerator) / value.denominator:.10g}"
 
 
 def above(value: Fraction) -> float:
