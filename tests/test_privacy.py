@@ -62,3 +62,17 @@ def test_a_total_of_many_costs_can_be_told():
     """Python spells no whole number of more than 4300 digits, and a sum of odd fractions soon has them."""
     odd = sum((Fraction(1, 3**2000 + 2 * j) for j in range(6)), Fraction(1))
     assert plain(odd) == "about 1.000000000"
+
+
+@pytest.mark.parametrize("epsilon", ["1e-30", "1e-5", "1e30", "1e45", "1e100", "1e300"])
+@pytest.mark.parametrize("delta", ["1e-9", "0.5", "0.999999"])
+def test_at_the_ends_of_floats_a_rho_implies_epsilon_and_delta(epsilon, delta):
+    """Above ε = 1e44 the search began beyond its end, and gave a ρ that implied nothing of the kind."""
+    found = kept_by(promised(epsilon=epsilon, delta=delta))
+    assert delta_of(float(found.rho), float(epsilon)) <= float(delta)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-300", "1e-30"])
+def test_where_no_rho_is_found_there_is_a_sentence(epsilon):
+    with pytest.raises(ValueError, match=r"^epsilon and delta must be nearer to 1: no ρ .* implies ε = 1e-"):
+        kept_by(promised(epsilon=epsilon, delta="1e-300"))

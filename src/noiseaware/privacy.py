@@ -141,13 +141,16 @@ _BELOW = 1 - 1e-9  # more than the rounding of delta_of can be
 def _zcdp_within(promise: Approximate) -> ZeroConcentrated:
     """The greatest ρ found that implies (ε, δ), by bisection on a log scale."""
     epsilon, delta = float(promise.epsilon), float(promise.delta) * _BELOW
-    low, high = math.log(epsilon) * 2 - 100, math.log(epsilon + 1) + 1  # ρ < ε always
+    size = math.log(epsilon)
+    low, high = min(size, 2 * size) - 100, math.log(epsilon + 1) + 1  # ρ < ε always
     for _ in range(200):
         middle = (low + high) / 2
         if delta_of(math.exp(middle), epsilon) <= delta:
             low = middle
         else:
             high = middle
+    if delta_of(math.exp(low), epsilon) > delta:  # nothing so small was tried
+        raise ValueError(f"epsilon and delta must be nearer to 1: no ρ was found that implies {promise}.")
     unit = Fraction(10) ** (math.floor(low / math.log(10)) - 9)  # ten digits, rounded down
     return ZeroConcentrated(math.floor(Fraction(math.exp(low)) / unit) * unit)
 
