@@ -232,3 +232,10 @@ def test_records_on_the_grid_lie_within_the_bounds_of_the_certificate():
     records = pp.Reals(("1/3", "2/3"), adjacency="replace")
     low, high = map(Fraction, execute._family(records, execute._exponent(records)).bounds)
     assert Fraction(1, 3) <= low < high <= Fraction(2, 3)
+
+
+def test_bounds_narrower_than_the_steps_of_their_sum_are_refused_by_that_reason():
+    records = pp.Reals(("1e15", 10**15 + 1), adjacency="replace")
+    narrow = certified(records, lambda p, db: p.laplace(db.sum(), epsilon=1))
+    with pytest.raises(ValueError, match=r"^bounds \(1.*\) must be wider, or nearer to 0: 64-bit sums have steps of"):
+        narrow.run([1.0])

@@ -80,6 +80,9 @@ def _family(records: Records, exponent: int) -> AbstractFamily:
     assert records.bounds is not None  # without bounds nothing is certified
     low, high, step = *records.bounds, Fraction(2) ** -exponent
     inner = float(math.ceil(low / step) * step), float(math.floor(high / step) * step)  # so that floor stays within
+    if not inner[0] < inner[1]:
+        told = f"64-bit sums have steps of {float(step):g} there"
+        raise ValueError(f"bounds ({float(low)}, {float(high)}) must be wider, or nearer to 0: {told}.")
     return Poisson(column, bounds=inner) if records.kind == "counts" else Normal(column, bounds=inner, variance=1.0)
 
 
