@@ -11,6 +11,8 @@ import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -41,6 +43,7 @@ SCHEMA_VERSION = 3
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
 _MOST_TOLD = 3  # statistics where a release is printed
+_EXAMPLES = {"family": "Bernoulli()", "mechanism": "Laplace(10)", "n_mechanism": "DiscreteLaplace(10)"}
 _MOST = 1e150  # of a value or a scale, so that squares stay finite
 MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
 
@@ -86,10 +89,8 @@ class Release:
         guarantee: Promise | None = None,
         origin: Origin = Origin(),
     ) -> None:
-        if not isinstance(family, AbstractFamily):
-            raise ValueError(f"family must be one of noiseaware.family, such as Bernoulli(), got {family!r}.")
-        if not isinstance(mechanism, AbstractMechanism):
-            raise ValueError(f"mechanism must be one of noiseaware.mechanism, such as Laplace(10), got {mechanism!r}.")
+        _check_kind("family", family, AbstractFamily, "noiseaware.family")
+        _check_kind("mechanism", mechanism, AbstractMechanism, "noiseaware.mechanism")
         self.family = family
         self.steps = _checked_values(values, family, mechanism)
         self.mechanism = _checked_mechanism(mechanism, family)
@@ -264,8 +265,18 @@ def _sentence(error: ValidationError) -> str:
     return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
 
 
+def _check_kind(name: str, value: object, kind: type, home: str) -> None:
+    """Refuse what is not of a kind: text, a class where one of its objects is wanted, a list."""
+    if not isinstance(value, kind) or isinstance(value, type):
+        got = f"the class {value.__name__}" if isinstance(value, type) else shown(value)
+        raise ValueError(f"{name} must be one of {home}, such as {_EXAMPLES[name]}, got {got}.")
+
+
 def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
-    steps = tuple(v if isinstance(v, int) else float(v) for v in np.atleast_1d(np.asarray(values, object)))
+    given = [v.item() if isinstance(v, np.ndarray | np.generic) and v.ndim == 0 else v for v in _listed(values)]
+    if strange := [v for v in given if isinstance(v, bool) or not isinstance(v, int | float | Fraction | Decimal)]:
+        raise ValueError(f"values must be numbers, one for each statistic, got {shown(strange[0], 40)}.")
+    steps = tuple(v if isinstance(v, int) else float(v) for v in given)
     if len(steps) != len(family.statistics):
         raise ValueError(f"values must have {len(family.statistics)} entries for this family, got {len(steps)}.")
     for v in steps:
@@ -276,11 +287,20 @@ def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism
     return tuple(int(v) for v in steps) if mechanism.is_discrete else steps
 
 
+def _listed(values) -> list:
+    """The entries of a list, tuple or vector; one number is a list of one."""
+    if isinstance(values, Mapping | str | bytes):
+        return [values]
+    return list(values) if np.ndim(np.asarray(values, object)) else [values]
+
+
 def _checked_within(
     within: Sequence[tuple[float, float] | None] | None, steps: tuple[int | float, ...]
 ) -> tuple[tuple[float, float] | None, ...] | None:
     if within is None:
         return None
+    if isinstance(within, str) or not isinstance(within, Sequence | np.ndarray):
+        raise ValueError(f"within must be a list of intervals, one for each value, got {str(within)[:60]}.")
     if len(within) != len(steps):
         raise ValueError(f"within must have {len(steps)} entries, one for each value, got {len(within)}.")
     return tuple(None if pair is None else _checked_interval(pair, v) for pair, v in zip(within, steps, strict=True))
@@ -316,6 +336,7 @@ def _checked_n_mechanism(
 ) -> AbstractMechanism | None:
     if n_mechanism is None:
         return None
+    _check_kind("n_mechanism", n_mechanism, AbstractMechanism, "noiseaware.mechanism")
     if isinstance(mechanism, Identity) or isinstance(n_mechanism, Identity):
         raise ValueError("n_mechanism must be left out where there is no noise: then n is known.")
     if np.ndim(n_mechanism.spread):
@@ -329,6 +350,8 @@ def _checked_count(n: object, *, is_noisy: bool) -> int:
 
 def checked_grid(grid: float, mechanism: AbstractMechanism) -> float:
     """A grid that a release can have, with this noise."""
+    if isinstance(grid, bool) or not isinstance(grid, int | float):
+        raise ValueError(f"grid must be a number, got {grid!r}.")
     scales = [float(spread) * grid for spread in np.atleast_1d(np.asarray(mechanism.spread))]
     if not 0 < grid <= _MOST or not all(scale == 0 or 1 / _MOST <= scale <= _MOST for scale in scales):
         raise ValueError(f"grid and noise scale must be from {1 / _MOST:g} to {_MOST:g}, got {grid} and {scales[0]}.")

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import equinox as eqx
 import jax
+import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
 from noiseaware.prior import AbstractPrior, Numeric
@@ -257,6 +258,9 @@ def check_conjugate(family: AbstractFamily, prior: object) -> None:
     if not isinstance(prior, family.conjugate):
         got = type(prior).__name__
         raise ValueError(f"prior must be a {family.conjugate.__name__} for the {family.name} family, got {got}.")
+    for name, value in vars(prior).items():
+        if isinstance(family, AbstractScalarFamily) and np.ndim(value):
+            raise ValueError(f"prior must have one number as its {name} for the {family.name} family, got {value}.")
 
 
 def summed_ranges(family: AbstractNumberFamily, neighbours: Neighbours, ranges: Sequence[tuple]) -> float:
@@ -310,6 +314,7 @@ def checked_outside(outside: object) -> Outside:
 
 
 def checked_positive(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+    is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not is_number or not 0 < value < math.inf:  # type: ignore[operator]
         raise ValueError(f"{name} must be positive and finite, got {value}.")
-    return float(value)
+    return float(value)  # type: ignore[arg-type]

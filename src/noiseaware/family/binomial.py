@@ -8,6 +8,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
@@ -90,6 +91,6 @@ class Binomial(AbstractSuccesses):
     trials: int = eqx.field(static=True)
     name: ClassVar[str] = "binomial"
 
-    def __init__(self, column: str | None = None, *, trials: int) -> None:
+    def __init__(self, column: str | None = None, *, trials: int | np.integer) -> None:
         self.column = column
         self.trials = whole("trials", trials)

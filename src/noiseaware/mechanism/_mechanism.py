@@ -106,6 +106,8 @@ def check_positive(name: str, value: object) -> None:
     """Refuse a scale that is not a positive finite number, or a list of them; what JAX holds passes."""
     if isinstance(value, jax.Array):
         return
+    if isinstance(value, str | bytes | bool):
+        raise ValueError(f"{name} must be a number, or a list of numbers, got {value!r}.")
     try:
         given = np.asarray(value, dtype=float)
     except (TypeError, ValueError):

@@ -14,9 +14,17 @@ from noiseaware.prior._prior import AbstractRealPrior, check_number, log_positiv
 
 def _as_parameter(concentration) -> tuple[float, ...] | Array:
     """A list of numbers as a tuple, so that a prior of plain numbers is hashable; arrays pass."""
-    if isinstance(concentration, list | tuple | np.ndarray):
-        return tuple(float(a) for a in concentration)
-    return concentration
+    if isinstance(concentration, jax.Array):
+        return concentration
+    is_list = isinstance(concentration, list | tuple) or (isinstance(concentration, np.ndarray) and concentration.ndim)
+    if not is_list or not all(_is_number(a) for a in concentration):
+        raise ValueError(f"concentration must be a list of numbers, one for each level, got {concentration!r}.")
+    return tuple(float(a) for a in concentration)
+
+
+def _is_number(value: object) -> bool:
+    is_known = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    return is_known or (isinstance(value, jax.Array) and value.ndim == 0)
 
 
 class Dirichlet(AbstractRealPrior):
