@@ -378,3 +378,10 @@ def test_no_record_can_make_an_error(engine, tmp_path, capfd, caplog):
         assert (3 <= total <= 12, n) == (True, 3)
     captured = capfd.readouterr()
     assert captured.out + captured.err + caplog.text == ""
+
+
+@pytest.mark.parametrize("form", [pl.DataFrame, pl.LazyFrame])
+def test_whole_numbers_of_128_bits_are_numbers(form):
+    frame = form({"x": pl.Series("x", [3, 2**100, None, -(2**100)], dtype=pl.Int128)})
+    assert Table(frame).sums(family.Poisson("x", bounds=(1, 9)), 0) == ([3 + 9 + 1 + 1], 4)
+    assert Table(frame).sums(family.Categorical("x", levels=[0, 3]), 0) == ([3, 1], 4)

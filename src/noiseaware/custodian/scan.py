@@ -233,6 +233,8 @@ class Scan:
             return self._own.from_arrow(database.streamed(native, names, plain))
         import pyarrow as pa
 
+        wide = [name for name in names if frame.collect_schema()[name] in (nw.Int128, nw.UInt128)]
+        frame = frame.with_columns(nw.col(name).cast(nw.String) for name in wide)  # which Arrow does not know
         arrow = frame.lazy().collect("pyarrow").to_native()
         texts = [pa.types.is_string(t) or pa.types.is_large_string(t) for t in arrow.schema.types]
         kinds = [pa.large_binary() if text else kind for text, kind in zip(texts, arrow.schema.types, strict=True)]
