@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def audit(
-    plan: Annotated[str, typer.Argument(help="The plan of the releases, a TOML file as `release --plan` takes it.")],
+    plan: Annotated[
+        str, typer.Argument(metavar="PLAN", help="The plan of the releases, a TOML file as `release --plan` takes it.")
+    ],
     releases: Annotated[int, typer.Option(help="Releases of each of the two tables.")] = 100_000,
     plot: Annotated[str | None, typer.Option(help="Folder for a picture of each release of the plan.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite pictures.")] = False,

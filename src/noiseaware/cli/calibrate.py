@@ -34,15 +34,21 @@ if TYPE_CHECKING:
 
 _COVERAGE = (0.5, 0.9, 0.95)
 _LEVEL = 0.99  # of right methods that get a good verdict
+_COLUMNS = "Columns of the multivariate_normal; else x1, x2 …"
+_Columns = Annotated[list[str] | None, typer.Option("--columns", metavar="NAMES", help=_COLUMNS)]
 
 
 def calibrate(
     family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
     prior: Annotated[str, typer.Option(help=f"Where parameters come from: {EXAMPLES}.")],
     n: Annotated[int, typer.Option("-n", help="Records in each simulated table.")],
-    epsilon: Annotated[str | None, typer.Option(help="Privacy of each release, ε: Laplace noise.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Privacy of each release, ρ of zCDP: Gaussian noise.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy of each release, ε: Laplace noise.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy of each release, ρ of zCDP: Gaussian noise.")
+    ] = None,
+    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
     neighbours: Annotated[str, typer.Option(help="replace, or add_remove: -n is then the noisy one.")] = "replace",
     method: Annotated[str, typer.Option(help=f"{METHODS} To compare: nonprivate, cheating, ops.")] = "auto",
     trials: Annotated[int, typer.Option(help="How many simulated tables.")] = 1000,
@@ -51,9 +57,7 @@ def calibrate(
     column_bounds: ColumnBounds = None,
     x: X = None,
     y: Y = None,
-    column_names: Annotated[
-        list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal; else x1, x2 …")
-    ] = None,
+    column_names: _Columns = None,
     outside: Outside = None,
     record_trials: RecordTrials = None,
     level_names: LevelNames = None,

@@ -15,7 +15,9 @@ _MARKS = {"certified": ("✓", "green"), "refuted": ("✗", "red"), "not proved"
 
 
 def check(
-    file: Annotated[str, typer.Argument(help="A Python file with programs, or one of them: coin.py:coin")],
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="A Python file with programs, or one of them: coin.py:coin")
+    ],
     seconds: Annotated[float, typer.Option(help="How long z3 may take for each program.")] = 10.0,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:

@@ -17,7 +17,7 @@ _FILE = "Delimited text, one row a count. A table has the columns value, family 
 
 
 def convert(
-    file: Annotated[str, typer.Argument(help=_FILE, show_default=False)],
+    file: Annotated[str, typer.Argument(metavar="FILE", help=_FILE, show_default=False)],
     kind: Annotated[Kind, typer.Option("--as", help="What the file is.")] = "table",
     family: Annotated[
         Literal["poisson", "bernoulli", "geometric"], typer.Option(help="The model of a count.")

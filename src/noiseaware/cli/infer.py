@@ -19,6 +19,8 @@ METHODS = (
     "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for regression also gibbs_ss_update, "
     "gibbs_ss_prior, gibbs_ss_noisy and mcmc_ind."
 )
+_AT = 'Predict y of a new record (regression): "age=40, bmi=25"; repeatable.'
+_At = Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help=_AT)]
 
 
 def infer(
@@ -28,9 +30,7 @@ def infer(
     family: Annotated[
         str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
     ] = None,
-    at: Annotated[
-        list[str] | None, typer.Option(help='Predict y of a new record (regression): "age=40, bmi=25"; repeatable.')
-    ] = None,
+    at: _At = None,
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 ledger = typer.Typer(
     help="Keep the account of what was spent on a table.", rich_markup_mode="rich", no_args_is_help=False
 )
-_Path = Annotated[str, typer.Argument(help="The ledger: a file, or postgresql://user@host/database.")]
+_Path = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger: a file, or postgresql://user@host/database.")]
 
 
 @ledger.command()
 def create(
     path: _Path,
-    epsilon: Annotated[str | None, typer.Option(help="The total, as pure ε.")] = None,
-    rho: Annotated[str | None, typer.Option(help="The total, as ρ of zCDP.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --epsilon: the total δ.")] = None,
+    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The total, as pure ε.")] = None,
+    rho: Annotated[str | None, typer.Option(metavar="NUMBER", help="The total, as ρ of zCDP.")] = None,
+    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="With --epsilon: the total δ.")] = None,
 ) -> None:
     """Open an account with a total that no sequence of releases can overspend.
 

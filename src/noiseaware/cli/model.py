@@ -9,11 +9,14 @@ if TYPE_CHECKING:
     from noiseaware.prior import AbstractPrior
 
 # Options that make a family, of every command that has no table.
-Bounds = Annotated[tuple[float, float] | None, typer.Option(help="Public bounds, of all columns.")]
+Bounds = Annotated[tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Public bounds, of all columns.")]
 ColumnBounds = Annotated[
-    list[str] | None, typer.Option(help='Public bounds of several columns: "age=0:100, bmi=10:60".')
+    list[str] | None,
+    typer.Option(metavar="NAME=LOW:HIGH", help='Public bounds of several columns: "age=0:100, bmi=10:60".'),
 ]
-X = Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression; else x1, x2 …")]
+X = Annotated[
+    list[str] | None, typer.Option("--x", metavar="NAMES", help="Covariates of the regression; else x1, x2 …")
+]
 Y = Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")]
 Outside = Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")]
 RecordTrials = Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")]

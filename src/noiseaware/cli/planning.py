@@ -30,9 +30,13 @@ def plan(
     family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
     prior: Annotated[str, typer.Option(help=f"What is known beforehand: {EXAMPLES}.")],
     n: Annotated[int | None, typer.Option("-n", help="Records in the table.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Privacy of the release, ε: Laplace noise.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Privacy of the release, ρ of zCDP: Gaussian noise.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy of the release, ε: Laplace noise.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy of the release, ρ of zCDP: Gaussian noise.")
+    ] = None,
+    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
     width: Annotated[float | None, typer.Option(help="The width that the 95 % interval should have.")] = None,
     parameter: Annotated[str | None, typer.Option(help="Of which number, where there are several: mean")] = None,
     neighbours: Annotated[str, typer.Option(help="replace, or add_remove: n is then private too.")] = "replace",

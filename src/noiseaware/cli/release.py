@@ -25,19 +25,34 @@ _BOUNDS = (
 _COLUMN_BOUNDS = 'Public bounds of several columns: "age=0:100, bmi=10:60". --bounds gives all of them the same.'
 
 _Table = Annotated[
-    str | None, typer.Argument(help="The confidential records: a CSV, Parquet or JSON file, or a postgresql:// URL.")
+    str | None,
+    typer.Argument(
+        metavar="TABLE", help="The confidential records: a CSV, Parquet or JSON file, or a postgresql:// URL."
+    ),
 ]
-_Columns = Annotated[list[str] | None, typer.Option("--columns", help="Columns of the multivariate_normal: age,bmi")]
+_Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", metavar="NAMES", help="Columns of the multivariate_normal: age,bmi"),
+]
+_X = Annotated[list[str] | None, typer.Option("--x", metavar="NAMES", help="Covariates of the regression: age,bmi")]
+_ColumnBounds = Annotated[list[str] | None, typer.Option(metavar="NAME=LOW:HIGH", help=_COLUMN_BOUNDS)]
 _Neighbours = Annotated[
     str | None, typer.Option(help="replace: n is public. add_remove: n gets noise too; always so with --by and --unit.")
 ]
-_NShare = Annotated[str | None, typer.Option(help="Share of ε or ρ that a private n takes; a quarter unless given.")]
+_NShare = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="Share of ε or ρ that a private n takes; a quarter unless given.")
+]
 _By = Annotated[
-    list[str] | None, typer.Option(help="Groups and their public levels: region=north,south. A file each, into -o.")
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=LEVELS", help="Groups and their public levels: region=north,south. A file each, into -o."
+    ),
 ]
 _Unit = Annotated[str | None, typer.Option(help="Column that tells whose a record is, where a person has several.")]
 _MaxRecords = Annotated[int | None, typer.Option(help="With --unit: the most records of one person to sum.")]
-_Share = Annotated[str | None, typer.Option(help="Share of ε or ρ that private bounds take; a tenth unless given.")]
+_Share = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="Share of ε or ρ that private bounds take; a tenth unless given.")
+]
 
 _BESIDE_A_PLAN = ("plan", "force", "json", "quiet", "help")
 
@@ -74,8 +89,8 @@ def release(
     family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
     bounds: Annotated[tuple[str, str] | None, typer.Option(metavar="LOW HIGH | private", help=_BOUNDS)] = None,
-    column_bounds: Annotated[list[str] | None, typer.Option(help=_COLUMN_BOUNDS)] = None,
-    x: Annotated[list[str] | None, typer.Option("--x", help="Covariates of the regression: age,bmi")] = None,
+    column_bounds: _ColumnBounds = None,
+    x: _X = None,
     y: Annotated[str | None, typer.Option("--y", help="What the regression explains.")] = None,
     column_names: _Columns = None,
     bounds_share: _Share = None,
@@ -84,9 +99,13 @@ def release(
     level_names: Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")] = None,
     variance: Annotated[float | None, typer.Option(help="Variance of the normal, where it is known.")] = None,
     shape: Annotated[float | None, typer.Option(help="Known shape of the gamma.")] = None,
-    epsilon: Annotated[str | None, typer.Option(help="Privacy to pay, ε: Laplace noise.")] = None,
-    rho: Annotated[str | None, typer.Option(help="Privacy to pay, ρ of zCDP: Gaussian noise.")] = None,
-    delta: Annotated[str | None, typer.Option(help="With --epsilon: pay (ε, δ), with Gaussian noise.")] = None,
+    epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="Privacy to pay, ε: Laplace noise.")] = None,
+    rho: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy to pay, ρ of zCDP: Gaussian noise.")
+    ] = None,
+    delta: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="With --epsilon: pay (ε, δ), with Gaussian noise.")
+    ] = None,
     neighbours: _Neighbours = None,
     n_share: _NShare = None,
     by: _By = None,
