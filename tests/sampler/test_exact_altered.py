@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from scipy import fft, stats
@@ -204,3 +205,12 @@ def test_many_clamped_records_agree_with_the_normal_limit(n, seed, matches):
     sd = ((square - mean(theta) ** 2) / n) ** 0.5 / slope
     # the oracle's own quadrature is off by about 1e-10, up to 0.01 standard deviations at n = 10⁹
     matches(draws, stats.norm(theta, sd).cdf, slack=0.01)
+
+
+def test_the_slope_is_a_number_where_every_record_is_dropped(x64):
+    """All of three narrow records far below the bounds: the likelihood is flat there, and falls near the bounds."""
+    family = na.family.Normal(bounds=(2, 5), variance=0.01, outside="drop")
+    release = na.Release(family=family, values=[-0.9], n=3, mechanism=na.mechanism.Laplace(0.9))
+    slope = jax.grad(lambda t: na.model.log_likelihood(release, t))
+    assert abs(float(slope(0.5))) < 1e-9
+    assert float(slope(1.95)) < -1

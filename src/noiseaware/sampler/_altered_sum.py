@@ -170,7 +170,8 @@ def _lattice(
     tilt: Float[Array, ""],
 ) -> Float[Array, ""]:
     """log p(y | θ) by n-fold convolution."""
-    start, step, _ = _grid(family, theta, law, tilt, n)
+    # what is put on the lattice has a slope in θ, where the lattice lies has none
+    start, step, _ = jax.lax.stop_gradient(_grid(family, theta, law, tilt, n))
     log_cell = _cell_masses(family, theta, law, start, step) + tilt * step * jnp.arange(0.0, _CELLS)
     atoms = law.x[-2:]
     log_atom = law.log_mass[-2:] + tilt * (atoms - start)
