@@ -162,7 +162,7 @@ def test_the_picture_has_the_claim_in_it():
         found = na.audit(FAMILIES["bernoulli"], **promise, num_releases=1000)
         figure = found.plot()
         labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
-        assert "the most that the claim allows" in labels
+        assert "the most that the promise allows" in labels
         share = np.linspace(0, 1, 11)
         most = found._most(share)
         assert most[0] < 0.01

@@ -102,7 +102,7 @@ def test_a_private_number_of_records_has_the_law_of_its_noise(x64):
     """In the coordinate log(n − least): with its measure, the density of all n sums to 1."""
     size = _target.Private(40.0, 40.0, na.mechanism.Laplace(2.0), 3.0)
     v = np.linspace(-20, 8, 20_001)
-    density = jax.jit(jax.vmap(lambda v: size.log_density(v[None], _target._noise)))(v)
+    density = jax.jit(jax.vmap(lambda v: size.log_density(v[None], _target.log_noise)))(v)
     assert np.trapezoid(np.exp(density), v) == pytest.approx(1, abs=1e-4)  # the kink, on 20 000 points
 
 
