@@ -72,6 +72,8 @@ def compile_quickly() -> None:
 def _ask_xla(flags: str) -> None:
     """Set XLA's flags, unless the user has asked for something."""
     os.environ.setdefault("XLA_FLAGS", flags)
+    if _ONE_THREAD in flags:
+        os.environ.setdefault("NPROC", "1")  # how many threads XLA has: batches of LAPACK calls go by this alone
 
 
 @app.callback(

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 
 from noiseaware.family import _clipped
 from noiseaware.family._moment import all_pairs
+from noiseaware.triangular import cholesky
 
 Response = Callable[[Float[Array, "..."]], tuple[Float[Array, "..."], Float[Array, "..."]]]
 """E[y | a] and E[y² | a]."""
@@ -54,7 +55,7 @@ def moments(
     """Mean, exact, and covariance, by points; `again` by other points, as a check."""
     p = len(mean)
     exact = means(mean, covariance, slopes, intercept, response)
-    u = mean + _clipped.points(p, again)[:_MOST_POINTS] @ jnp.linalg.cholesky(covariance).T
+    u = mean + _clipped.points(p, again)[:_MOST_POINTS] @ cholesky(covariance).T
     c, (one, two) = jnp.clip(u, -1, 1), response(intercept + u @ slopes)
     i, j = np.triu_indices(p)
     ones, places = jnp.ones_like(one)[:, None], _places(p)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Num
 
 from noiseaware.family._moment import AbstractMomentFamily, all_pairs
 from noiseaware.prior import AbstractPrior, Numeric
+from noiseaware.triangular import cholesky
 
 _SHARE = 1e-9  # of the mean squared record: how flat a projected scatter may be
 
@@ -101,7 +102,7 @@ class AbstractQuadraticFamily(AbstractMomentFamily):
         """The real vector of a possible statistic."""
         d = self.dimension
         mean, scatter = self.split(s, n)
-        factor = jnp.linalg.cholesky(scatter / n)
+        factor = cholesky(scatter / n)
         return jnp.concatenate([mean, jnp.log(jnp.diag(factor)), factor[np.tril_indices(d, -1)]])
 
 

@@ -15,7 +15,6 @@ then taken as normal).
 from typing import ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
@@ -23,7 +22,7 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import all_pairs, checked_columns, checked_intervals
-from noiseaware.family._pivots import log_pivots_of_both
+from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.family.multivariate_normal import (
     MultivariateNormal,
@@ -38,6 +37,7 @@ from noiseaware.prior import (
     NormalInverseWishart,
     Numeric,
 )
+from noiseaware.triangular import cholesky, solve
 
 # What is believed of covariates unless said: a normal law whose sd is a quarter of half the bounds' width, give or
 # take the half of it, so that bounds clamp about one record in a hundred. Without bounds, next to nothing: about 0 and
@@ -205,9 +205,9 @@ class LinearRegression(AbstractQuadraticFamily):
     ) -> Independent:
         """Through one Cholesky factor of Σ(z, y)(z, y)ᵀ and the prior's own: its last pivot squared is 2 · scale."""
         p, regression, covariates = len(self.x), prior.parts["regression"], prior.parts["covariates"]
-        factor = jnp.linalg.cholesky(self._normal_equations(regression, mean, scatter, n))
+        factor = cholesky(self._normal_equations(regression, mean, scatter, n))
         root, last = factor[:-1, :-1], factor[-1, :-1]
-        centre = jax.scipy.linalg.solve_triangular(root, last, trans=1, lower=True)
+        centre = solve(root, last[:, None], transposed=True)[:, 0]
         posterior = NormalInverseGamma(
             centre, root @ root.T, regression.shape + 0.5 * n, 0.5 * factor[-1, -1] ** 2
         )
@@ -223,17 +223,18 @@ class LinearRegression(AbstractQuadraticFamily):
         equations, inner = self._normal_equations(regression, mean, scatter, n), scatter[:p, :p]
         if isinstance(covariates, NormalInverseWishart):
             posterior = update_normal(covariates, mean[:p], inner, n)
-            pivots, others = log_pivots_of_both(equations, jnp.asarray(posterior.scale))
+            others = log_pivots(jnp.asarray(posterior.scale))
         else:
-            pivots, others = log_pivots_of_both(equations, inner)
+            others = log_pivots(inner)
+        pivots = log_pivots(equations)
         own = -pivots[:-1].sum() - (2 * regression.shape + n) * pivots[-1]
         if isinstance(covariates, NormalInverseWishart):
             return own - (covariates.dof + n) * others.sum()
         # S is normal, and the rest has the density |S|^−½ · residual^{(n−q)/2 − 1} given S; h_n(s) is taken back
         back = (n - self.dimension - 1) * others.sum()
         sums = self._covariates.joined(mean[:p], inner, n)
-        root = jnp.linalg.cholesky(n * jnp.asarray(covariates.covariance))
-        away = jax.scipy.linalg.solve_triangular(root, sums - n * jnp.asarray(covariates.mean), lower=True)
+        root = cholesky(n * jnp.asarray(covariates.covariance))
+        away = solve(root, (sums - n * jnp.asarray(covariates.mean))[:, None])
         return own - back - 0.5 * (away**2).sum()
 
     def log_of_count(self, prior: Independent, n: Numeric) -> Float[Array, ""]:

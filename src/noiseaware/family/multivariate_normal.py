@@ -18,6 +18,7 @@ from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.prior import NormalInverseWishart, Numeric
+from noiseaware.triangular import cholesky, solve
 
 
 class MultivariateNormal(AbstractQuadraticFamily):
@@ -78,14 +79,14 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def _law(self, theta: Float[Array, "*b m"]) -> tuple[Float[Array, "*b d 1"], Float[Array, "*b d d"]]:
         """The mean, as a column, and the Cholesky factor of the covariance."""
         parts = self.named(theta)
-        return parts["mean"][..., None], jnp.linalg.cholesky(parts["covariance"])
+        return parts["mean"][..., None], cholesky(parts["covariance"])
 
     def carried(
         self, key: Key[Array, ""], x: Num[Array, "d n"], theta: Float[Array, " m"], other: Float[Array, " m"]
     ) -> Num[Array, "d n"]:
         """The same standard normal numbers."""
         mean, root = self._law(jnp.stack([theta, other]))
-        return mean[1] + root[1] @ jax.scipy.linalg.solve_triangular(root[0], x - mean[0], lower=True)
+        return mean[1] + root[1] @ solve(root[0], x - mean[0])
 
     def released_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
         """Mean and covariance of what the bounds leave of (u, uuᵀ): the mean exact, the covariance by points."""

@@ -6,11 +6,11 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
 from noiseaware.prior._prior import AbstractRealPrior, check_number, precision_matrix
 from noiseaware.prior.normal import Normal
+from noiseaware.triangular import cholesky, solve
 
 
 class MultivariateNormal(AbstractRealPrior):
@@ -34,17 +34,17 @@ class MultivariateNormal(AbstractRealPrior):
 
     def log_density(self, theta: Float[Array, "*shape d"]) -> Float[Array, "*shape"]:
         away = theta - self.mean
-        flat = solve_triangular(self._root, away.reshape(-1, len(self.mean)).T, lower=True)
+        flat = solve(self._root, away.reshape(-1, len(self.mean)).T)
         return -0.5 * (flat**2).sum(0).reshape(away.shape[:-1]) - self._log_volume()
 
     def log_normalizer(self) -> Float[Array, ""]:
         """With respect to exp(θᵀP·mean − θᵀPθ/2), P the inverse of the covariance."""
-        square = (solve_triangular(self._root, jnp.asarray(self.mean), lower=True) ** 2).sum()
+        square = (solve(self._root, jnp.asarray(self.mean)[:, None]) ** 2).sum()
         return 0.5 * square + self._log_volume()
 
     @property
     def _root(self) -> Float[Array, "d d"]:
-        return jnp.linalg.cholesky(jnp.asarray(self.covariance))
+        return cholesky(jnp.asarray(self.covariance))
 
     def _log_volume(self) -> Float[Array, ""]:
         return jnp.log(jnp.diag(self._root)).sum() + 0.5 * len(self.mean) * jnp.log(2 * jnp.pi)

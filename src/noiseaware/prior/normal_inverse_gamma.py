@@ -9,13 +9,13 @@ a diagonal.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
 from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, log_positive, precision_matrix
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
+from noiseaware.triangular import cholesky, solve
 
 
 class NormalInverseGamma(AbstractRealPrior):
@@ -50,7 +50,7 @@ class NormalInverseGamma(AbstractRealPrior):
             return jnp.stack([mean, variance], axis=-1)
         d = len(self.mean)  # type: ignore[arg-type]
         z = jax.random.normal(key_mean, (*shape, d)).reshape(-1, d).T
-        spread = solve_triangular(jnp.linalg.cholesky(jnp.asarray(self.precision)), z, trans=1, lower=True)
+        spread = solve(cholesky(jnp.asarray(self.precision)), z, transposed=True)
         mean = self.mean + jnp.sqrt(variance)[..., None] * spread.T.reshape(*shape, d)
         return jnp.concatenate([mean, variance[..., None]], axis=-1)
 

@@ -9,13 +9,13 @@ Its real coordinates: the mean, and covariance = EBBᵀE, E diagonal, e^v, and B
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Key
 
 from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, precision_matrix
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
+from noiseaware.triangular import cholesky, solve
 
 
 class NormalInverseWishart(AbstractRealPrior):
@@ -55,8 +55,8 @@ class NormalInverseWishart(AbstractRealPrior):
         diagonal = jnp.sqrt(2 * jax.random.gamma(key_diagonal, 0.5 * dofs, (*shape, d)))
         below = jnp.tril(jax.random.normal(key_below, (*shape, d, d)), -1)
         factor = below + diagonal[..., None] * jnp.eye(d)
-        root = jnp.broadcast_to(jnp.linalg.cholesky(jnp.asarray(self.scale)), factor.shape)
-        half = jnp.swapaxes(solve_triangular(factor, jnp.swapaxes(root, -1, -2), lower=True), -1, -2)
+        root = jnp.broadcast_to(cholesky(jnp.asarray(self.scale)), factor.shape)
+        half = jnp.swapaxes(solve(factor, jnp.swapaxes(root, -1, -2)), -1, -2)
         # half = root · A⁻ᵀ, and half · halfᵀ is one draw of the covariance
         z = jax.random.normal(key_mean, (*shape, d))
         mean = self.mean + jnp.einsum("...ij,...j->...i", half, z) / jnp.sqrt(self.count)
@@ -67,11 +67,11 @@ class NormalInverseWishart(AbstractRealPrior):
         """With respect to the entries of the mean and those of the covariance on and below its diagonal."""
         d = len(self.mean)
         mean, covariance = theta[..., :d], theta[..., d:].reshape(*theta.shape[:-1], d, d)
-        root = jnp.linalg.cholesky(covariance)
+        root = cholesky(covariance)
         log_determinant = 2 * jnp.log(jnp.diagonal(root, axis1=-2, axis2=-1)).sum(-1)
         away = mean - self.mean
-        outer = self.scale + self.count * away[..., :, None] * away[..., None, :]
-        trace = jnp.trace(cho_solve((root, True), outer), axis1=-2, axis2=-1)
+        outer = jnp.asarray(self.scale) + self.count * away[..., :, None] * away[..., None, :]
+        trace = jnp.trace(solve(root, solve(root, outer), transposed=True), axis1=-2, axis2=-1)
         return -0.5 * (self.dof + d + 2) * log_determinant - 0.5 * trace - self.log_normalizer()
 
     def log_normalizer(self) -> Float[Array, ""]:
@@ -88,7 +88,7 @@ class NormalInverseWishart(AbstractRealPrior):
 
     def to_real(self, theta: Float[Array, "*shape k"]) -> Float[Array, "*shape m"]:
         d = len(self.mean)
-        root = jnp.linalg.cholesky(theta[..., d:].reshape(*theta.shape[:-1], d, d))
+        root = cholesky(theta[..., d:].reshape(*theta.shape[:-1], d, d))
         edge = jnp.diagonal(root, axis1=-2, axis2=-1)
         below = (root / edge[..., None])[..., *np.tril_indices(d, -1)]
         return jnp.concatenate([theta[..., :d], jnp.log(edge), below], axis=-1)
@@ -108,8 +108,8 @@ class NormalInverseWishart(AbstractRealPrior):
         """Row i of the factor L has 2L_ii^{d − i + 1} from d(LLᵀ), L_ii from the logarithm and L_ii^{i − 1} from B."""
         d, root = len(self.mean), self._root(v)
         away = jnp.sqrt(self.count) * (v[..., :d] - self.mean)
-        scale = jnp.broadcast_to(jnp.linalg.cholesky(jnp.asarray(self.scale)), root.shape)
-        inner = solve_triangular(root, jnp.concatenate([scale, away[..., None]], axis=-1), lower=True)
+        scale = jnp.broadcast_to(cholesky(jnp.asarray(self.scale)), root.shape)
+        inner = solve(root, jnp.concatenate([scale, away[..., None]], axis=-1))
         trace = (inner**2).sum((-2, -1))
         powers = d * jnp.log(2.0) - (self.dof + 1) * v[..., d : 2 * d].sum(-1)
         return powers - 0.5 * trace - self.log_normalizer()

@@ -17,13 +17,13 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from noiseaware.family import LinearRegression, MultivariateNormal
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractRealPrior
 from noiseaware.sampler import _normal, _target
+from noiseaware.triangular import cholesky, solve
 
 HOLDS = MultivariateNormal | LinearRegression  # of all second moments W can be told
 
@@ -33,11 +33,11 @@ def standardised(
 ) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     """T away, and log |T|: with Σ(c − m)(c − m)ᵀ − nW = a₂ − m a₁ᵀ − a₁ mᵀ of the two parts of away."""
     m = mean[:d]
-    root = jnp.linalg.cholesky(_symmetric(mean[d:], d) - jnp.outer(m, m))
+    root = cholesky(_symmetric(mean[d:], d) - jnp.outer(m, m))
     cross = jnp.outer(m, away[:d])
     both = jnp.column_stack([away[:d], _symmetric(away[d:], d) - cross - cross.T])
-    half = solve_triangular(root, both, lower=True)
-    products = solve_triangular(root, half[:, 1:].T, lower=True)
+    half = solve(root, both)
+    products = solve(root, half[:, 1:].T)
     log_size = -(d + 2) * jnp.log(jnp.diag(root)).sum()
     return jnp.concatenate([half[:, 0], products[np.triu_indices(d)]]), log_size
 

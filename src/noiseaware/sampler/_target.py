@@ -25,6 +25,7 @@ from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, Abstrac
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
 from noiseaware.sampler import _moment, _normal
+from noiseaware.triangular import solve
 
 _NAIVE = 200  # draws that tell where the naive posterior is
 
@@ -199,7 +200,7 @@ def _of_parameter(
         """Fisher's, of the mean alone, and the prior's curvature: a Hessian of moments would be fourth derivatives."""
         slope, covariance = jax.jacfwd(moments, has_aux=True)(v)
         root = _normal.root(covariance, noise_variance(v))
-        across = jax.scipy.linalg.solve_triangular(root, slope, lower=True)
+        across = solve(root, slope)
         return across.T @ across - jax.hessian(believed)(v, smooth_noise)
 
     starts = starts_of(family, prior, y, size, jnp.zeros(k if is_laplace else 0))

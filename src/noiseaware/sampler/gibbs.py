@@ -23,6 +23,7 @@ from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.sampler import _moment, _noise_variance, _truncated_normal, chain
 from noiseaware.sampler.exact import noise_of
+from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
 _CHAINS = 16
@@ -115,16 +116,17 @@ def _draw_vector(
     k = y.size
     is_altered = mean.size > k
     covariance = covariance + _JITTER * jnp.diag(jnp.diag(covariance))
-    root = jnp.linalg.cholesky(covariance)
+    root = cholesky(covariance)
     inner = covariance[-k:, -k:] + jnp.diag(state.noise_variance)
-    factor = jax.scipy.linalg.cho_factor(inner, lower=True)
+    factor = cholesky(inner)
 
     def propose(carry):
         key, _, _, tries = carry
         key, key_joint, key_noise = jax.random.split(key, 3)
         joint = mean + root @ jax.random.normal(key_joint, mean.shape)
         noise = jnp.sqrt(state.noise_variance) * jax.random.normal(key_noise, (k,))
-        moved = joint + covariance[:, -k:] @ jax.scipy.linalg.cho_solve(factor, y - joint[-k:] - noise)
+        half = solve(factor, (y - joint[-k:] - noise)[:, None])
+        moved = joint + covariance[:, -k:] @ solve(factor, half, transposed=True)[:, 0]
         s = family.project(moved[:k], n)
         is_valid = (jnp.abs(s - moved[:k]) <= 1e-5 * (1 + jnp.abs(s))).all()
         released = jnp.where(is_valid | is_altered, moved[-k:], state.s)

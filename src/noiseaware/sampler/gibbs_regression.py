@@ -27,6 +27,7 @@ from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.sampler import _noise_variance, _regression_moment, chain
 from noiseaware.sampler.exact import noise_of
+from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the 2018 paper
 _CHAINS = 16
@@ -93,10 +94,10 @@ def _norm_product(
     """s ~ N(mean, A) given y ~ N(s, D): a joint draw is moved by A(A + D)⁻¹ to agree with y (Matheron's rule)."""
     key_statistic, key_noise = jax.random.split(key)
     covariance = covariance + jnp.diag(_JITTER * jnp.diag(covariance) + 1e-250)
-    s = mean + jnp.linalg.cholesky(covariance) @ jax.random.normal(key_statistic, mean.shape)
+    s = mean + cholesky(covariance) @ jax.random.normal(key_statistic, mean.shape)
     noise = jnp.sqrt(noise_variance) * jax.random.normal(key_noise, mean.shape)
-    factor = jax.scipy.linalg.cho_factor(covariance + jnp.diag(noise_variance), lower=True)
-    return s + covariance @ jax.scipy.linalg.cho_solve(factor, y - s - noise)
+    factor = cholesky(covariance + jnp.diag(noise_variance))
+    return s + covariance @ solve(factor, solve(factor, (y - s - noise)[:, None]), transposed=True)[:, 0]
 
 
 # ---- what is taken for the moments of the covariates, in the units of u --------------------------------------------
