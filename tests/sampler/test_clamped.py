@@ -170,6 +170,32 @@ def of_tables_from_the_prior(n: int, scale: float, seed: int, *, slack: float) -
 
 
 @pytest.mark.slow
+def test_a_regression_knows_of_clamped_records(seed):
+    """Bounds of y that move two in five of 60 records, noise of about their own spread; the oracle as above. Taken as
+    unmoved, slopes would be too flat."""
+    rng, n, scale = np.random.default_rng(seed), 60, 3.0
+    family = na.family.LinearRegression(["x"], "y", bounds={"x": (-1, 1), "y": (-0.5, 0.5)})
+    about_x = na.prior.NormalInverseWishart([0.0], 5, 12 * 0.25, 15)
+    regression = na.prior.NormalInverseGamma([1.0, 0.0], 2.0, 10, 1.0)
+    prior = na.prior.Independent(regression=regression, covariates=about_x)
+
+    def tables(size):
+        mean, covariance = wishart_prior(rng, about_x, size)
+        theta = regression.sample(jax.random.key(int(rng.integers(2**31))), (size,))
+        slope, intercept, variance = (np.asarray(theta[:, j])[:, None] for j in range(3))
+        x = mean + np.sqrt(covariance[:, 0]) * rng.standard_normal((size, n))
+        y = slope * x + intercept + np.sqrt(variance) * rng.standard_normal((size, n))
+        return np.asarray(theta), second_moments(np.stack([x.clip(-1, 1), (2 * y).clip(-1, 1)], axis=-1))
+
+    values = tables(1)[1][0] + rng.laplace(scale=scale, size=5)
+    release = na.Release(family=family, values=values, n=n, mechanism=na.mechanism.Laplace(scale))
+    posterior = na.infer(release, prior, method="hmc", seed=4)
+    assert "clamped records are good to" in str(posterior.explanation)
+    draws = np.column_stack(list(posterior.marginals().values()))
+    agree(draws, *weighted("laplace", scale, release.values, [tables(40_000) for _ in range(4)]), slack=0.015)
+
+
+@pytest.mark.slow
 def test_the_way_follows_what_matters_more(seed):
     """Bounds at six sd move nobody, and hmc keeps the law of second moments; at 1.6 they do, and it takes moved records
     as they are."""
