@@ -85,9 +85,10 @@ def draw_layers(path: Path) -> None:
             arrow = {"arrowstyle": "-|>", "color": GREY, "alpha": 0.55, "lw": 0.9}
             arrow |= {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 13, "shrinkB": 13}
             axes.annotate("", xy=places[other], xytext=places[name], arrowprops=arrow)
+    width = min(2.1, 10 / max(map(len, rows)) - 0.25)
     for name, (x, y) in places.items():
         colour = RED if name == "custodian" else BLUE
-        _box(axes, x, y, name if (SOURCE / name).is_dir() is False else f"{name}/", colour, width=2.1)
+        _box(axes, x, y, name if (SOURCE / name).is_dir() is False else f"{name}/", colour, width=width)
     axes.set(xlim=(0, 10), ylim=(0.4, len(rows) + 0.6))
     axes.axis("off")
     figure.savefig(path, dpi=140)
