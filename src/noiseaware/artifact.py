@@ -300,7 +300,7 @@ def _checked_within(
     if within is None:
         return None
     if isinstance(within, str) or not isinstance(within, Sequence | np.ndarray):
-        raise ValueError(f"within must be a list of intervals, one for each value, got {str(within)[:60]}.")
+        raise ValueError(f"within must be a list of intervals, one for each value, got {shown(within)}.")
     if len(within) != len(steps):
         raise ValueError(f"within must have {len(steps)} entries, one for each value, got {len(within)}.")
     return tuple(None if pair is None else _checked_interval(pair, v) for pair, v in zip(within, steps, strict=True))

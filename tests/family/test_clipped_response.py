@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from tests.family.test_clipped import are_those_of_records
 from tests.family.test_glm import responses
 
 from noiseaware import family
@@ -64,14 +65,7 @@ def test_moments_are_those_of_records(kind, p, x64, key):
     model = of(names, "y", bounds=dict.fromkeys(names, (-2.0, 4.0)) | {"y": (0, 1 if kind == "logistic" else 4)})
     covariance = 4.0 * (0.4 + 0.6 * np.eye(p))
     theta = jnp.asarray(np.concatenate([np.linspace(0.5, -0.4, p), [0.3], np.linspace(0, 1, p), covariance.ravel()]))
-    mean, spread = jax.jit(model.released_moments)(theta)
-    again, other = jax.jit(model.released_again)(theta)
-    t = np.stack(model.alter(model.sample(key, theta, 400_000)))
-    assert (np.abs(t.mean(1) - mean) < 5 * t.std(1) / np.sqrt(t.shape[1])).all()
-    shares = np.linalg.eigvals(np.linalg.solve(np.cov(t), spread)).real
-    assert (np.abs(shares - 1) < 0.12).all(), shares
-    np.testing.assert_allclose(again, mean, atol=1e-12)
-    assert 1e-6 < np.abs(other - spread).max() < 0.05
+    are_those_of_records(model, theta, np.stack(model.alter(model.sample(key, theta, 400_000))), 0.12)
 
 
 def test_where_no_bound_cuts_it_is_the_law_of_whole_covariates(x64):
