@@ -18,6 +18,8 @@ WRONG = [
     ({"mechanism": None}, "mechanism must be one of noiseaware.mechanism, such as .*, got None."),
     ({"mechanism": [na.mechanism.Laplace(1.0)]}, "mechanism must be one of noiseaware.mechanism, such as"),
     ({"n_mechanism": 3.0}, "n_mechanism must be one of noiseaware.mechanism, such as .*, got 3.0."),
+    ({"guarantee": "pure"}, "guarantee must be one of noiseaware.privacy, such as .*, got 'pure'."),
+    ({"origin": 3}, "origin must be one of noiseaware.document, such as .*, got 3."),
     ({"within": 3}, "within must be a list of intervals, one for each value, got 3."),
     ({"grid": "fine"}, "grid must be a number, got 'fine'."),
     ({"n": 10.0}, "n must be a whole number from 1 to 1,000,000,000,000,000, got 10.0."),
@@ -37,7 +39,7 @@ def test_numbers_of_numpy_are_numbers():
     assert na.family.Binomial(trials=np.int64(3)) == na.family.Binomial(trials=3)
 
 
-@pytest.mark.parametrize("scale", ["1", True, None, np.nan])
+@pytest.mark.parametrize("scale", ["1", True, None, np.nan, [1.0, "2"], [1.0, True]])
 def test_what_a_scale_is_not(scale):
     with pytest.raises(ValueError, match="scale must be"):
         na.mechanism.Laplace(scale)
@@ -55,3 +57,5 @@ def test_what_infer_does_not_take():
         na.infer(None, na.prior.Beta(1, 1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"prior must have one number as its a for the bernoulli family, got"):
         na.infer(release, na.prior.Beta([1, 2], 1))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"prior must be a Beta for the bernoulli family, got the class Beta\."):
+        na.infer(release, na.prior.Beta)  # type: ignore[arg-type]

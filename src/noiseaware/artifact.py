@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from types import UnionType
 from typing import Literal
 
 import numpy as np
@@ -34,7 +35,7 @@ from noiseaware.document import (
 )
 from noiseaware.family import AbstractFamily
 from noiseaware.file import read_text, write_whole
-from noiseaware.given import shown, whole
+from noiseaware.given import kind, shown, whole
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.privacy import Neighbours, Promise, check_neighbours
 
@@ -44,6 +45,7 @@ MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
 _MOST_TOLD = 3  # statistics where a release is printed
 _EXAMPLES = {"family": "Bernoulli()", "mechanism": "Laplace(10)", "n_mechanism": "DiscreteLaplace(10)"}
+_EXAMPLES |= {"guarantee": "Pure(Fraction(1, 2))", "origin": 'Origin(tool="a hospital")'}
 _MOST = 1e150  # of a value or a scale, so that squares stay finite
 MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
 
@@ -100,7 +102,10 @@ class Release:
         self.grid = checked_grid(grid, mechanism)
         check_neighbours(neighbours)
         self.neighbours: Neighbours = neighbours
+        if guarantee is not None:
+            _check_kind("guarantee", guarantee, Promise, "noiseaware.privacy")
         self.guarantee = guarantee
+        _check_kind("origin", origin, Origin, "noiseaware.document")
         self.origin = origin
         warn_of_bias(origin)
 
@@ -265,10 +270,10 @@ def _sentence(error: ValidationError) -> str:
     return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
 
 
-def _check_kind(name: str, value: object, kind: type, home: str) -> None:
+def _check_kind(name: str, value: object, wanted: type | UnionType, home: str) -> None:
     """Refuse what is not of a kind: text, a class where one of its objects is wanted, a list."""
-    if not isinstance(value, kind) or isinstance(value, type):
-        got = f"the class {value.__name__}" if isinstance(value, type) else shown(value)
+    if not isinstance(value, wanted) or isinstance(value, type):
+        got = kind(value) if isinstance(value, type) else shown(value)
         raise ValueError(f"{name} must be one of {home}, such as {_EXAMPLES[name]}, got {got}.")
 
 

@@ -222,9 +222,7 @@ def _rank(name: str, values: np.ndarray, ties: np.ndarray) -> np.ndarray:
     """(rank + U)/(L + 1) of the first column among the others, ties broken at random."""
     if np.isnan(values).any() or np.isposinf(values).any():
         raise RuntimeError(f"calibration met a {name} that is not a number: the method is broken for this setting.")
-    below = (values[:, 1:] < values[:, :1]).sum(axis=1)
-    equal = (values[:, 1:] == values[:, :1]).sum(axis=1)
-    return (below + ties * (equal + 1)) / values.shape[1]
+    return ecdf.rank(values[:, 0], values[:, 1:], ties)
 
 
 def _checked(level: float) -> float:

@@ -23,6 +23,15 @@ _COLOURS = ("#1d5fa3", "#c4560a", "#2f855a", "#8b3fa0", "#b7791f", "#0f172a")
 _STYLES = ("-", (0, (5, 1.5)), (0, (1.5, 1)))
 
 
+def rank(truth: np.ndarray, draws: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """(rank + U)/(L + 1) of each truth among its L draws, uniform for a right posterior; ties are broken by u.
+
+    Truths come first, and their draws after them.
+    """
+    below, equal = (at.sum(axis=1) for at in (draws < truth[:, None], draws == truth[:, None]))
+    return (below + u * (equal + 1)) / (draws.shape[1] + 1)
+
+
 def distance(ranks: np.ndarray) -> float:
     """sup |ECDF − diagonal|: the Kolmogorov–Smirnov distance from uniform."""
     ordered = np.sort(ranks)

@@ -1,4 +1,4 @@
-"""What a person has given: a whole number where there must be one, and how a refusal shows it."""
+"""What a person has given: a whole number where there must be one, and how a refusal tells it."""
 
 import numpy as np
 
@@ -10,6 +10,11 @@ def whole(name: str, value: object, least: int = 1, most: int | None = None) -> 
         reach = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise ValueError(f"{name} must be a whole number {reach}, got {shown(value)}.")
     return int(value)  # type: ignore[call-overload]
+
+
+def kind(value: object) -> str:
+    """What kind of thing was given, with a class told from one of its objects."""
+    return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def shown(value: object, longest: int = 60) -> str:

@@ -258,9 +258,9 @@ class Posterior:
         path = Path(path)
         check_free(path, force=force)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            whole = Path(folder) / path.name
-            self.to_arviz().to_netcdf(whole, engine="h5netcdf")
-            os.replace(whole, path)
+            draft = Path(folder) / path.name
+            self.to_arviz().to_netcdf(draft, engine="h5netcdf")
+            os.replace(draft, path)
 
     def plot(self, truth: Truth | None = None) -> "matplotlib.figure.Figure":
         """The posterior's density, with the prior's and the naive posterior's beside it."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from noiseaware.artifact import Release
     from noiseaware.calibration import Calibration
     from noiseaware.posterior import Posterior
+
 METHODS = (
     "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for regression also gibbs_ss_update, "
     "gibbs_ss_prior, gibbs_ss_noisy and mcmc_ind."

@@ -184,11 +184,11 @@ def _ends(family: AbstractFamily) -> list[list[Any]]:
     intervals = getattr(family, "intervals", None)
     if intervals is None:
         intervals = [getattr(family, "bounds", None) or (0, 1)]
-    d, whole = len(intervals), family.is_integer
+    d = len(intervals)
     parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0)
     ends = [[low + part * (high - low) for part in parts] for low, high in intervals]
     ends = [[*own, own[-1] + 1, own[0] - 1] for own in ends]
-    return [sorted({math.floor(x) for x in own}) if whole else own for own in ends]
+    return [sorted({math.floor(x) for x in own}) if family.is_integer else own for own in ends]
 
 
 def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:

@@ -13,6 +13,7 @@ from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, wi
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
+from noiseaware.given import kind
 from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, kept_by, part_of, promised, proper
 
 _NARROWEST = 1e-300
@@ -117,7 +118,7 @@ def _choice(
 
 def _check_family(family: object) -> None:
     if not isinstance(family, AbstractFamily):
-        raise ValueError(f"family must be one of noiseaware.family, got {type(family).__name__}.")
+        raise ValueError(f"family must be one of noiseaware.family, got {kind(family)}.")
     if len(family.columns) != getattr(family, "dimension", 1):
         raise ValueError(f"family must name one column of the table, got {len(family.columns)}.")
     for low, high in getattr(family, "intervals", None) or ():

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
+from noiseaware.given import kind
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
@@ -256,8 +257,8 @@ class AbstractUnboundedFamily(AbstractScalarFamily, AbstractTruncatedFamily):
 def check_conjugate(family: AbstractFamily, prior: object) -> None:
     """Refuse a prior that is not of the conjugate kind."""
     if not isinstance(prior, family.conjugate):
-        got = type(prior).__name__
-        raise ValueError(f"prior must be a {family.conjugate.__name__} for the {family.name} family, got {got}.")
+        wanted = family.conjugate.__name__
+        raise ValueError(f"prior must be a {wanted} for the {family.name} family, got {kind(prior)}.")
     for name, value in vars(prior).items():
         if isinstance(family, AbstractScalarFamily) and np.ndim(value):
             raise ValueError(f"prior must have one number as its {name} for the {family.name} family, got {value}.")

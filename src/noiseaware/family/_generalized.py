@@ -26,6 +26,7 @@ from noiseaware.family._moment import AbstractMomentFamily, all_pairs
 from noiseaware.family._quadratic import raised
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.multivariate_normal import MultivariateNormal, update_normal
+from noiseaware.given import kind
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.prior import MultivariateNormal as NormalPrior
 from noiseaware.prior import Normal as NumberPrior
@@ -200,7 +201,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         known = {"coefficients": (NumberPrior, NormalPrior), "covariates": (NormalInverseWishart,)}
         for name, part in parts.items():
             if not isinstance(part, known[name]):
-                kinds, got = " or ".join(kind.__name__ for kind in known[name]), type(part).__name__
+                kinds, got = " or ".join(one.__name__ for one in known[name]), kind(part)
                 raise ValueError(f"{name} must be a {kinds} for the {self.name} family, got {got}.")
             size, what = (self.dimension, "coefficient") if name == "coefficients" else (len(self.x), "covariate")
             if not isinstance(part, NumberPrior) and len(part.mean) != size:  # type: ignore[attr-defined]

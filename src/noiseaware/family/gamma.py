@@ -27,6 +27,7 @@ from noiseaware.family._family import (
 )
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family._special import log_gammainc, log_gammaincc
+from noiseaware.given import kind
 from noiseaware.prior import Gamma as GammaPrior
 from noiseaware.prior import Independent, Numeric
 
@@ -151,7 +152,7 @@ class GammaShapeRate(AbstractPowerFamily):
     def check_prior(self, prior: object) -> None:
         wanted = "prior must be Independent(shape=Gamma(…), rate=Gamma(…)) for a gamma family with unknown shape"
         if not isinstance(prior, Independent):
-            raise ValueError(f"{wanted}, got {type(prior).__name__}.")
+            raise ValueError(f"{wanted}, got {kind(prior)}.")
         if set(prior.names) != set(self.parameters) or not all(isinstance(p, GammaPrior) for p in prior.priors):
             got = ", ".join(f"{name}={type(part).__name__}" for name, part in prior.parts.items())
             raise ValueError(f"{wanted}, got Independent({got}).")

@@ -29,6 +29,7 @@ from noiseaware.family.multivariate_normal import (
     evidence_of_count,
     update_normal,
 )
+from noiseaware.given import kind
 from noiseaware.prior import (
     AbstractPrior,
     CovariateMoments,
@@ -145,8 +146,7 @@ class LinearRegression(AbstractQuadraticFamily):
             if isinstance(part, CovariateMoments):
                 size, what = size * (size + 3) // 2, "moment up to the second"
             elif not isinstance(part, NormalInverseGamma if name == "regression" else NormalInverseWishart):
-                got = type(part).__name__
-                raise ValueError(f"{name} must be a NormalInverseWishart or CovariateMoments, got {got}.")
+                raise ValueError(f"{name} must be a NormalInverseWishart or CovariateMoments, got {kind(part)}.")
             if np.ndim(part.mean) != 1 or len(part.mean) != size:  # type: ignore[arg-type]
                 got = np.shape(part.mean)[0] if np.ndim(part.mean) else "one number"
                 raise ValueError(f"{name} prior must have a mean of {size} entries, one a {what}, got {got}.")

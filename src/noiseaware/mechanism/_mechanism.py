@@ -91,6 +91,8 @@ def as_spread(value: Any) -> Any:
     if not isinstance(value, list | tuple | np.ndarray):
         return value
     try:
+        if any(isinstance(entry, str | bytes | bool) for entry in value):
+            raise TypeError
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"a scale must be a number, or a list of numbers, got {value!r}.") from None

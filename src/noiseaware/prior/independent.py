@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from noiseaware.given import kind
 from noiseaware.prior._prior import AbstractPrior, AbstractRealPrior
 
 
@@ -29,7 +30,7 @@ class Independent(AbstractRealPrior):
             raise ValueError("Independent must have one or more priors, as name=prior, got none.")
         for name, part in self.parts.items():
             if not isinstance(part, AbstractPrior):
-                raise ValueError(f"{name} must be one of noiseaware.prior, got {type(part).__name__}.")
+                raise ValueError(f"{name} must be one of noiseaware.prior, got {kind(part)}.")
 
     @property
     def parts(self) -> dict[str, Any]:

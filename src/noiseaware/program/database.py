@@ -107,12 +107,12 @@ def Counts(
     size: int | None = None,
 ) -> Records:
     """Records that are whole numbers of at least 0, moved into public whole bounds where they lie outside."""
-    whole = _bounds(bounds)
-    if whole is not None and (whole[0] < 0 or any(bound.denominator != 1 for bound in whole)):
+    checked = _bounds(bounds)
+    if checked is not None and (checked[0] < 0 or any(bound.denominator != 1 for bound in checked)):
         raise ValueError(f"bounds must be whole numbers of at least 0 for counts, got {bounds}.")
-    if whole is not None and whole[1] > _MOST_COUNT:
+    if checked is not None and checked[1] > _MOST_COUNT:
         raise ValueError(f"bounds must be at most 2**30 for counts, so that 64 bits hold their sum, got {bounds}.")
-    return Records("counts", adjacency, column, bounds=whole, size=size)
+    return Records("counts", adjacency, column, bounds=checked, size=size)
 
 
 def Rows(

@@ -221,7 +221,6 @@ class Posteriors:
     prior: Distribution
 
 
-
 def posteriors(database: Database, prior: Distribution) -> Posteriors:
     """Every posterior that as many records could lead to: candidates for an exponential mechanism."""
     if prior.name not in ("beta", "dirichlet") or not database.records.levels:

@@ -66,7 +66,7 @@ SUM = Lemma(
 MOMENTS = Lemma(
     "second moments",
     "One row of d columns within ±1 moves all sums and products together by d(d+2)²/2(d+1), or d(d+3)/2 if it goes.",
-    "proved in family/_quadratic.py",
+    "proved in family/_moment.py",
 )
 CONJUGATE = Lemma(
     "conjugate posterior",

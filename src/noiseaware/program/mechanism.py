@@ -164,4 +164,3 @@ def _symbol(sample: "Term | Distribution") -> "Variable | Distribution":
     if isinstance(sample, Distribution):
         return Distribution(sample.name, tuple(Variable("candidate") for _ in sample.parameters))
     return Variable("candidate")
-

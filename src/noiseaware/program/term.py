@@ -275,4 +275,3 @@ def is_private(*roots: Term) -> bool:
 def constant(node: Term) -> Fraction | None:
     """The number that a term is, where it is known before the program runs."""
     return node.value if isinstance(node, Constant) else None
-

@@ -204,11 +204,10 @@ def noisy_family(
 
 
 def _ranks(key: Key[Array, ""], trials: Trials, drawn: np.ndarray) -> dict[str, np.ndarray]:
-    """(rank of the truth + U)/(draws + 1)."""
-    truth = np.asarray(trials.theta)[:, None]
+    """Of each parameter."""
+    truth = np.asarray(trials.theta)
     ties = np.asarray(jax.random.uniform(key, (len(PARAMETERS), len(truth))))
-    below = [(drawn[:, :, j] < truth[:, :, j]).sum(axis=1) for j in range(len(PARAMETERS))]
-    return {p: (below[j] + ties[j]) / (drawn.shape[1] + 1) for j, p in enumerate(PARAMETERS)}
+    return {p: ecdf.rank(truth[:, j], drawn[:, :, j], ties[j]) for j, p in enumerate(PARAMETERS)}
 
 
 def _distances(drawn: np.ndarray, other: np.ndarray) -> dict[str, np.ndarray]:

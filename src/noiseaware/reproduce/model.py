@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from noiseaware import ecdf
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, Exponential
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import AbstractPrior, Beta, Dirichlet, Gamma
@@ -136,8 +137,7 @@ def first(theta: Float[Array, "b m ..."]) -> np.ndarray:
 
 
 def ranks(key: Key[Array, ""], trials: Trials, draws: np.ndarray) -> np.ndarray:
-    """(rank of the truth + U)/(draws + 1)."""
+    """Of the first entry of each truth."""
     truth = np.asarray(trials.theta)
     truth = truth[:, 0] if truth.ndim == 2 else truth
-    below = (draws < truth[:, None]).sum(axis=1)
-    return (below + np.asarray(jax.random.uniform(key, truth.shape))) / (draws.shape[1] + 1)
+    return ecdf.rank(truth, draws, np.asarray(jax.random.uniform(key, truth.shape)))
