@@ -2,7 +2,8 @@
 
     python benchmarks/plan.py [--trials 300]
 
-The bar is a ratio within 0.9 and 1.1. The last family is one that misses it: events too rare for a normal sum.
+The bar is a ratio within 0.9 and 1.1, give or take two standard errors of the simulation: some widths vary a hundredfold
+from table to table. The last family is one that misses it: events too rare for a normal sum.
 """
 
 import argparse
@@ -38,15 +39,14 @@ def main() -> None:
                 spent = time.perf_counter() - started
                 for number, (width, error) in plan.simulated(trials, seed=0).items():
                     ratio = foretold[number] / width
-                    off = max(off, abs(ratio - 1))
+                    off = max(off, abs(ratio - 1) - 2 * ratio * error / width)
                     print(
                         f"{name:12} {n:7} {epsilon:5g} {number:10} {foretold[number]:9.4g} {width:9.4g}"
                         f"   {ratio:.3f} ± {ratio * error / width:.3f}   {spent:8.3f}",
                         flush=True,
                     )
-        table.add(
-            f"plan, {name}: width against {trials} simulated tables, worst of nine", off, "off by {}", at_most=0.1
-        )
+        work = f"plan, {name}: width against {trials} simulated tables beyond two standard errors, worst of nine"
+        table.add(work, off, "off by {}", at_most=0.1)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from noiseaware.artifact import NoisyCount, Release, likely
 from noiseaware.family import (
@@ -36,7 +36,10 @@ from noiseaware.sampler import _moment, exact
 _TAIL = 1e-7  # of the prior, left out
 _NODES = 240  # of the line
 _NEAR = 161  # nodes more, in eight standard deviations about the truth
-_TRUTHS = 32
+# Truths are as far out in the prior as these normal numbers, and count as much as their density: far ones, whose records
+# bounds may leave nothing of, have intervals so wide that they tell in the mean.
+_TRUTHS = np.linspace(-4.5, 4.5, 37)
+_WEIGHTS = np.exp(-0.5 * _TRUTHS**2) / np.exp(-0.5 * _TRUTHS**2).sum()
 _SUMS = 5  # normal errors of a sum for each truth, and as many of its noise
 _PRIOR_DRAWS = 4000
 _LOCAL = 48  # truths at which the information of several numbers is taken
@@ -89,16 +92,17 @@ class Line(NamedTuple):
 
     @classmethod
     def _through(cls, prior: AbstractScalarPrior, moments: Callable) -> "Line":
-        middles = [(i + 0.5) / _TRUTHS for i in range(_TRUTHS)]  # each stands for as much of the prior
-        low, *truths, high = (prior.to_real(jnp.asarray(quantile(prior, q))) for q in (_TAIL, *middles, 1 - _TAIL))
+        shares = (_TAIL, *map(float, ndtr(_TRUTHS)), 1 - _TAIL)
+        low, *truths, high = (prior.to_real(jnp.asarray(quantile(prior, q))) for q in shares)
         v = np.linspace(float(low), float(high), _NODES)
         functions = (prior.log_density_real(jnp.asarray(v)), *moments(prior.from_real(jnp.asarray(v))))
         return cls(prior, v, np.array(truths), *(CubicSpline(v, np.asarray(values)) for values in functions))
 
     def width(self, n: float, noise: Noise) -> float:
         """The mean width of the interval over tables of the prior."""
-        ends = np.concatenate([self._ends(truth, n, noise) for truth in self.truths])
-        return float(np.diff(np.asarray(self.prior.from_real(jnp.asarray(ends))), axis=1).mean())
+        ends = np.stack([self._ends(truth, n, noise) for truth in self.truths])
+        widths = np.diff(np.asarray(self.prior.from_real(jnp.asarray(ends))), axis=2)
+        return float(_WEIGHTS @ widths.mean(axis=(1, 2)))
 
     def _ends(self, truth: float, n: float, noise: Noise) -> np.ndarray:
         """Where the interval begins and ends, for each of several sums of one truth."""

@@ -182,10 +182,19 @@ def test_an_extreme_program_runs(name):
     assert is_right(checked(COIN, function, epsilon=10**201).run([True, True]))
 
 
-def test_a_draw_of_a_distribution_beyond_floats_is_a_sentence():
-    vast = checked(COIN, lambda p, db: pp.ran(pp.normal(p.laplace(db.count(), epsilon=100) * VAST, 1)))
-    with pytest.raises(ValueError, match=r"^ran must be given .* that exists; noise made it normal\(inf, 1\)"):
-        vast.run([True])
+def test_a_draw_of_a_distribution_beyond_floats_is_none_and_all_else_is_told():
+    def body(p, db):
+        noisy = p.laplace(db.count(), epsilon=100)
+        drawn = pp.ran(pp.normal(noisy * VAST, 1))
+        return {"count": noisy + 0, "drawn": drawn, "more": [drawn + noisy], "law": pp.normal(drawn, 1)}
+
+    vast = checked(COIN, body)
+    with pytest.warns(RuntimeWarning, match=r"^ran must be given .* exists; noise made it normal\(inf, 1\)\. What"):
+        found = vast.run([True])
+    assert found["count"] == 1
+    assert math.isnan(found["drawn"])
+    assert math.isnan(found["more"][0])
+    assert math.isnan(found["law"].mean)
 
 
 @pytest.mark.parametrize("variance", ["1e-400", VAST, None], ids=["tiny", "vast", "impossible"])

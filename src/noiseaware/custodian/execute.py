@@ -9,7 +9,8 @@ import functools
 import math
 import os
 import secrets
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -210,7 +211,7 @@ class _Run:
         if isinstance(result, dict):
             return {key: self.settled(part) for key, part in result.items()}
         if isinstance(result, Distribution):
-            return known(result.name, [rounded(self(parameter)) for parameter in result.parameters])
+            return known(result.name, [self._told(parameter, rounded) for parameter in result.parameters])
         if isinstance(result, Applied):
             return result.function(*map(self.settled, result.arguments))
         if isinstance(result, Inferred):
@@ -220,8 +221,16 @@ class _Run:
             return draws(result.origin, records, lambda node: rounded(self(node)))
         if isinstance(result, Term):
             release = self._release([result])
-            return _number(self(result)) if release is None else release
+            return self._told(result, _number) if release is None else release
         return result
+
+    def _told(self, node: Term, written: Callable[[Fraction], Any]) -> Any:
+        """A value as it is written, or none where noise left nothing to draw it from: all else was paid for too."""
+        try:
+            return written(self(node))
+        except _Impossible as impossible:
+            warnings.warn(f"{impossible} What rests on it is nan.", RuntimeWarning, stacklevel=2)
+            return math.nan
 
     def _release(self, result: Sequence[Any]) -> Release | None:
         """Noisy statistics as a release, where one mechanism gave them and they are all that the family has."""
@@ -301,6 +310,10 @@ def _number(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 else rounded(value)
 
 
+class _Impossible(ValueError):
+    """A draw from a distribution that noise has made impossible."""
+
+
 def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
     """A draw from a distribution of public parameters: post-processing, so any generator will do."""
     rng = np.random.default_rng(secrets.randbits(128))
@@ -315,4 +328,4 @@ def _one_draw(name: str, parameters: tuple[Fraction, ...]) -> Fraction:
         return Fraction(float(draws[name](*map(rounded, parameters))))
     except (ValueError, ZeroDivisionError, OverflowError):
         told = ", ".join(f"{rounded(x):g}" for x in parameters)
-        raise ValueError(f"ran must be given a distribution that exists; noise made it {name}({told}).") from None
+        raise _Impossible(f"ran must be given a distribution that exists; noise made it {name}({told}).") from None
