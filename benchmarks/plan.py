@@ -2,8 +2,8 @@
 
     python benchmarks/plan.py [--trials 300]
 
-The bar is a ratio within 0.9 and 1.1, give or take two standard errors of the simulation: some widths vary a hundredfold
-from table to table. The last family is one that misses it: events too rare for a normal sum.
+The bar is a ratio within 0.9 and 1.1, give or take two standard errors of the simulation: some widths vary
+a hundredfold from table to table. The last family is one that misses it: events too rare for a normal sum.
 """
 
 import argparse

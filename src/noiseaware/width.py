@@ -36,8 +36,8 @@ from noiseaware.sampler import _moment, exact
 _TAIL = 1e-7  # of the prior, left out
 _NODES = 240  # of the line
 _NEAR = 161  # nodes more, in eight standard deviations about the truth
-# Truths are as far out in the prior as these normal numbers, and count as much as their density: far ones, whose records
-# bounds may leave nothing of, have intervals so wide that they tell in the mean.
+# Truths are as far out in the prior as these normal numbers, and count as much as their density: far ones, of whose
+# records bounds may leave nothing, have intervals so wide that they tell in the mean.
 _TRUTHS = np.linspace(-4.5, 4.5, 37)
 _WEIGHTS = np.exp(-0.5 * _TRUTHS**2) / np.exp(-0.5 * _TRUTHS**2).sum()
 _SUMS = 5  # normal errors of a sum for each truth, and as many of its noise
