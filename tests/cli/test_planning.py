@@ -35,6 +35,14 @@ def test_bounds_are_compared(run):
     assert "bounds 0 to" in done.output
 
 
+def test_columns_have_their_names(run):
+    options = ["--family", "multivariate_normal", "--prior", "normal_inverse_wishart([0, 0], 1, 1, 5)", "--rho", "1"]
+    bounds = ["--columns", "age,bmi", "--column-bounds", "age=-3:3, bmi=-2:2"]
+    done = run("plan", *options, *bounds, "-n", "200", "--parameter", "mean[bmi]", "--json")
+    assert done.exit_code == 0, done.output
+    assert {"mean[age]", "mean[bmi]"} <= json.loads(done.output)["by_parameter"].keys()
+
+
 def test_refused_in_a_sentence(run):
     done = run("plan", "--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "100", "--width", "0.001")
     assert done.exit_code == 2

@@ -12,6 +12,7 @@ from noiseaware.cli.infer import METHODS
 from noiseaware.cli.model import (
     Bounds,
     ColumnBounds,
+    Columns,
     LevelNames,
     Outside,
     RecordTrials,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 _COVERAGE = (0.5, 0.9, 0.95)
 _LEVEL = 0.99  # of right methods that get a good verdict
-_COLUMNS = "Columns of the multivariate_normal; else x1, x2 …"
-_Columns = Annotated[list[str] | None, typer.Option("--columns", metavar="NAMES", help=_COLUMNS)]
 
 
 def calibrate(
@@ -57,7 +56,7 @@ def calibrate(
     column_bounds: ColumnBounds = None,
     x: X = None,
     y: Y = None,
-    column_names: _Columns = None,
+    column_names: Columns = None,
     outside: Outside = None,
     record_trials: RecordTrials = None,
     level_names: LevelNames = None,

@@ -18,6 +18,10 @@ X = Annotated[
     list[str] | None, typer.Option("--x", metavar="NAMES", help="Covariates of the regression; else x1, x2 …")
 ]
 Y = Annotated[str | None, typer.Option("--y", help="What the regression explains; else y.")]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option("--columns", metavar="NAMES", help="Columns of the multivariate_normal; else x1, x2 …"),
+]
 Outside = Annotated[str | None, typer.Option(help="What becomes of a record outside: clamp or drop.")]
 RecordTrials = Annotated[int | None, typer.Option(help="Trials a record, for the binomial; else 1.")]
 LevelNames = Annotated[str | None, typer.Option("--levels", help="Levels of the categorical: a,b,c")]

@@ -9,6 +9,7 @@ from noiseaware.cli.bounds import agreed, columns
 from noiseaware.cli.model import (
     Bounds,
     ColumnBounds,
+    Columns,
     LevelNames,
     Outside,
     RecordTrials,
@@ -46,6 +47,7 @@ def plan(
     column_bounds: ColumnBounds = None,
     x: X = None,
     y: Y = None,
+    column_names: Columns = None,
     outside: Outside = None,
     record_trials: RecordTrials = None,
     level_names: LevelNames = None,
@@ -71,7 +73,8 @@ def plan(
     picture.check(plot, force=force)
     believed = parse(prior)
     wanted = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
-    wanted |= {"levels": levels(level_names), "x": columns(x), "y": y, "variance": variance, "shape": shape}
+    wanted |= {"levels": levels(level_names), "columns": columns(column_names), "x": columns(x), "y": y}
+    wanted |= {"variance": variance, "shape": shape}
     chosen = model(family, believed, wanted)
     from noiseaware import trial
     from noiseaware.planning import plan as planned
