@@ -15,14 +15,21 @@ import pytest
 import noiseaware as na
 
 NAMES = [name for name in na.__all__ if name != "__version__"]
-FOLDERS = ["family", "mechanism", "prior", "program"]
+FOLDERS = ["family", "interop", "mechanism", "model", "prior", "program"]
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 API_PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 
 
 def _members(folder: str) -> list[str]:
+    """The classes and functions of the project that a folder offers."""
     module = importlib.import_module(f"noiseaware.{folder}")
-    return sorted(name for name, value in vars(module).items() if inspect.isclass(value))
+    found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
+    own = {name for name, value in found.items() if getattr(value, "__module__", "").startswith("noiseaware")}
+    return sorted(name for name in own if inspect.isclass(found[name]) or inspect.isfunction(found[name]))
+
+
+def _is_undocumented(member: object) -> bool:
+    return (inspect.isfunction(member) or isinstance(member, property)) and not inspect.getdoc(member)
 
 
 def test_all_is_what_type_checkers_see():
@@ -48,6 +55,14 @@ def test_member_is_documented(folder, name):
 @pytest.mark.parametrize("name", NAMES + [f"{folder}.{name}" for folder in FOLDERS for name in _members(folder)])
 def test_name_is_on_the_reference_page(name):
     assert f"noiseaware.{name}" in API_PAGE
+
+
+@pytest.mark.parametrize("name", re.findall(r"autoclass:: noiseaware\.(\S+)\n(?!   :no-members:)", API_PAGE))
+def test_what_the_reference_page_shows_has_words(name):
+    module, _, last = f"noiseaware.{name}".rpartition(".")
+    shown = getattr(importlib.import_module(module), last)
+    own = {member for base in shown.__mro__ if base.__module__.startswith("noiseaware") for member in vars(base)}
+    assert [m for m, _ in inspect.getmembers(shown, _is_undocumented) if m in own and not m.startswith("_")] == []
 
 
 def test_unknown_name_is_an_attribute_error():

@@ -67,11 +67,12 @@ class Calibration:
 
     @property
     def num_trials(self) -> int:
+        """How many tables were simulated."""
         return next(iter(self.ranks.values())).size
 
     @property
     def by_parameter(self) -> dict[str, float]:
-        """The KS distance of each row of ranks from uniform."""
+        """The KS distance of the ranks of each parameter, and of each function of the release, from uniform."""
         if self.theta is not None:
             raise ValueError("theta must come from the prior for ranks to be uniform; at a fixed theta, see coverage.")
         return {name: ecdf.distance(ranks) for name, ranks in self.ranks.items()}

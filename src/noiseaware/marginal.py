@@ -42,6 +42,7 @@ class Estimate:
 
     @property
     def width(self) -> float:
+        """How wide the interval is."""
         return self.high - self.low
 
 

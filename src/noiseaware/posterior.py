@@ -171,10 +171,12 @@ class Posterior:
 
     @property
     def releases(self) -> tuple[Release, ...]:
+        """All releases that the draws are given: `release` and `others`."""
         return (self.release, *self.others)
 
     @property
     def is_exact(self) -> bool:
+        """Whether the draws are of the posterior itself; if not, `explanation` says why."""
         return self.explanation is None
 
     @property
@@ -184,6 +186,7 @@ class Posterior:
 
     @property
     def num_draws(self) -> int:
+        """How many draws there are of each parameter."""
         return len(next(iter(self.draws.values())))
 
     @property
@@ -218,10 +221,11 @@ class Posterior:
         return predict(self, x, self.seed if seed is None else seed)
 
     def naive_marginals(self) -> list[AbstractScalarPrior]:
+        """The naive posterior of each number by itself, in the order of `marginals`."""
         return split(self.naive)
 
     def naive_estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
-        """The same, for someone who does not know of the noise."""
+        """Mean, sd and interval of each number, for someone who does not know of the noise."""
         pairs = zip(self.marginals(), self.naive_marginals(), strict=True)
         return [of_conjugate(name, marginal, probability) for name, marginal in pairs]
 

@@ -200,7 +200,7 @@ def hellinger(left: Distribution, right: Distribution) -> Term:
 
 
 def kl(left: Distribution, right: Distribution) -> Term:
-    """∫ p log(p/q), which is not a metric: no program that holds it is certified."""
+    """KL = ∫ p log(p/q), which is not a metric: no program that holds it is certified."""
     return _distance("kl", left, right)
 
 
