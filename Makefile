@@ -20,7 +20,7 @@ PACKAGE_opendp-polars := "opendp[polars]==0.16.0"
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
-demo: $(VENV)/.custodian ## the whole story on embedded data; leaves a report and prints its path
+demo: $(VENV)/.custodian ## the whole story on a made-up clinic; leaves a report and prints its path
 	$(BIN)/noiseaware demo
 
 test: $(VENV)/.test ## the tests, but for the slow ones

@@ -10,11 +10,16 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 import noiseaware as na
+from noiseaware.cli import app
+from noiseaware.cli.bounds import doubled
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+OTHERS = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")]
+STATIC = ROOT / "docs" / "_static"
 SLOW = ("add_a_family", "calibration", "choose", "plan", "pooling", "tour")
 SLOW += ("data_protection", "tutorial_cirrhosis", "tutorial_rare_disease")
 FENCE = re.compile(r"(?m)^```(\{?[\w-]*\}?[^\n]*)\n(.*?)^```$", re.DOTALL)
@@ -30,6 +35,12 @@ def _commands(text: str) -> list[str]:
     """The noiseaware commands of a console block; others, such as make and pip, are run elsewhere."""
     lines = re.sub(r"\\\n\s*", "", text).splitlines()
     return [line.removeprefix("$ ") for line in lines if line.startswith("$ noiseaware")]
+
+
+def _read_only(page: Path) -> list[str]:
+    """The commands that no test runs as they stand, for want of a server, a file or time: of text blocks and prose."""
+    spans = re.findall(r"`(noiseaware [a-z][^`]*)`", page.read_text(encoding="utf-8"))
+    return spans + [command for language, text in _blocks(page) if language == "text" for command in _commands(text)]
 
 
 @pytest.fixture
@@ -74,6 +85,27 @@ def test_every_test_that_the_threat_model_names_is_there():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_command_that_is_not_run_is_understood(page: Path):
+    for text in _read_only(page):
+        command, words = typer.main.get_command(app), doubled(shlex.split(text)[1:])
+        while hasattr(command, "commands") and words:
+            command = command.commands[words.pop(0)]
+        _, surplus, _ = command.make_parser(typer.Context(command)).parse_args(words)  # refuses an unknown option
+        assert surplus == [], text
+
+
+def test_every_page_is_reached_and_every_picture_shown():
+    readme, index = (path.read_text(encoding="utf-8") for path in (PAGES[0], ROOT / "docs" / "index.md"))
+    trees = re.findall(r"(?ms)^```\{toctree\}.*?^```", index)
+    stems = {page.stem for page in PAGES[1:]} - {"index"}
+    assert {stem for stem in stems if f"(docs/{stem}.md)" not in readme} == set()
+    assert set(re.findall(r"(?m)^[a-z_0-9]+$", "\n".join(trees))) == stems
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    files = [path for path in STATIC.rglob("*") if path.is_file() and "mathjax" not in path.parts]
+    assert [path.name for path in files if path.name not in text] == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: page.stem)
 def test_links_and_pictures_are_there(page: Path):
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#:]+)\)|^```\{figure\} (\S+)", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The whole story on a synthetic clinic: table, ledger, two releases, two posteriors, and where the truth was.
+"""The whole story on a made-up clinic: table, ledger, two releases, two posteriors, and where the truth was.
 
 The patients are simulated from a fixed public seed, so the truth is known and the same each time. The noise is not:
 it is drawn afresh for every release, as it must be, so each run of the demo ends differently and says how.

@@ -100,7 +100,7 @@ def demo(
         str, typer.Option(help="Where to put the table, the ledger, the releases and the reports.")
     ] = "noiseaware-demo",
 ) -> None:
-    """Tell the whole story on a synthetic clinic, in under a minute.
+    """Tell the whole story on a made-up clinic, in under a minute.
 
     [bold]Example[/bold]
 
