@@ -30,7 +30,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "noiseaware"
 html_static_path = ["_static"]
 html_show_sourcelink = False
-html_sidebars = {"**": []}  # nine pages: the bar on top is enough
+html_sidebars = {"**": []}  # the bar on top and the contents of index.md are enough
 html_show_copyright = False
 html_theme_options = {
     "navbar_end": ["theme-switcher"],

@@ -100,7 +100,7 @@ def test_a_list_of_one_is_that_one():
         (3, False, "release must be one release or a list of them, got 3"),
         ("wait.json", False, "got 'wait.json'; noiseaware.load reads a file"),
         ([_release(4, 50, 2.0), _release(4, 50, 2.0, na.family.Poisson())], False, "must be of one family"),
-        ([_release(4, 50, 2.0), _release(9, 50, 2.0)], True, "must have normal noise, got DiscreteLaplace"),
+        ([_release(4, 50, 2.0), _release(9, 50, 2.0)], True, "must have Gaussian noise, got DiscreteLaplace"),
         (
             [_release(4, n, 2.0, law=na.mechanism.DiscreteGaussian) for n in (50, 60)],
             True,

@@ -3,7 +3,7 @@
     independent tables    p(y_1, y_2, … | θ) = Π_i p(y_i | θ)
     the same table        p(y_1, y_2, … | s) ∝ Normal(ȳ; s, 1/w),  w = Σ 1/σ_i²,  ȳ = Σ y_i / (w σ_i²)
 
-The second holds for normal noise, as a function of s also for discrete normal noise: one value ȳ of a smaller noise
+The second holds for Gaussian noise, as a function of s also where it is discrete: one value ȳ of a smaller noise
 says all that several values say. Laplace noise has no such value.
 """
 
@@ -38,14 +38,14 @@ def checked_tables(releases: Sequence[Release]) -> tuple[Release, ...]:
 
 
 def same_table(releases: Sequence[Release]) -> Release:
-    """The one release that says what several releases of one table say together; normal noise only."""
+    """The one release that says what several releases of one table say together; Gaussian noise only."""
     releases = checked_alike(releases)
     first = releases[0]
     _check_known(releases)
     for release in releases:
         if not isinstance(release.mechanism, Gaussian | DiscreteGaussian):
             got = type(release.mechanism).__name__
-            raise ValueError(f"releases of the same table must have normal noise, got {got}; infer from one of them.")
+            raise ValueError(f"releases of the same table must have Gaussian noise, got {got}; infer from one of them.")
         is_coarse = release.mechanism.is_discrete and np.min(release.mechanism.spread) < _FINE
         if is_coarse and not release.family.is_integer:
             raise ValueError(f"noise must be at least {_FINE} grid steps wide to be combined, got {release.mechanism}.")

@@ -28,7 +28,7 @@ def check(
     $ noiseaware check coin.py
 
     Each function made a program by @pp.program is traced once on symbols, and what must hold of every pair of
-    neighbouring databases is put to z3. The file is run, as any import is. Exits 0 if all are certified, else 1.
+    neighbouring tables is put to z3. The file is run, as any import is. Exits 0 if all are certified, else 1.
     """
     programs = _programs(file)
     from rich.console import Console

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from noiseaware.posterior import Posterior
 
 METHODS = (
-    "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for regression also gibbs_ss_update, "
-    "gibbs_ss_prior, gibbs_ss_noisy and mcmc_ind."
+    "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for linear_regression also "
+    "gibbs_ss_update, gibbs_ss_prior and mcmc_ind."
 )
 _AT = 'Predict y of a new record (regression): "age=40, bmi=25"; repeatable.'
 _At = Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help=_AT)]

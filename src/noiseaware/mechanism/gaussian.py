@@ -29,7 +29,7 @@ from noiseaware.privacy import ZeroConcentrated
 
 
 class Gaussian(AbstractMechanism):
-    """Continuous normal noise with the given standard deviation σ."""
+    """Continuous Gaussian noise with the given standard deviation σ."""
 
     stddev: Spread = eqx.field(converter=as_spread)
     is_discrete: ClassVar[bool] = False

@@ -27,7 +27,7 @@ LAPLACE = Lemma(
 )
 GAUSSIAN = Lemma(
     "gaussian",
-    "Normal noise of deviation Δ·√(2 ln(1.25/δ))/ε on a value that neighbours move by k costs (εk/Δ, δ) if εk/Δ < 1.",
+    "Gaussian noise of σ = Δ·√(2 ln(1.25/δ))/ε on a value that neighbours move by k costs (εk/Δ, δ) if εk/Δ < 1.",
     f"{_DWORK}, theorem A.1; {_PRIVINFER}, definition 3.4",
 )
 EXPONENTIAL = Lemma(

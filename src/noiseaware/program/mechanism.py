@@ -75,7 +75,7 @@ class Mechanisms(Guarded):
         return draws if several else draws[0]
 
     def gaussian(self, value: Any, *, epsilon: Any, delta: Any, sensitivity: Any = None) -> Term:
-        """The value with normal noise of standard deviation sensitivity · √(2 ln(1.25/δ))/ε."""
+        """The value with Gaussian noise of standard deviation sensitivity · √(2 ln(1.25/δ))/ε."""
         if isinstance(value, list | tuple):
             raise Escape("gaussian must be given one value; draw one for each of several.", here())
         given = constant(term(delta))

@@ -1,4 +1,4 @@
-"""Counterexamples: two small neighbouring databases and an event, with probabilities that are computed, not proved.
+"""Counterexamples: two small neighbouring tables and an event, with probabilities that are computed, not proved.
 
     P(event | left) > e^ε · P(event | right) + δ
 
@@ -39,7 +39,7 @@ class _Unseen(Exception):
 
 
 def counterexample(trace: Trace, suspects: Sequence[Term], deadline: float) -> Counterexample | None:
-    """The first pair of databases that breaks the budget, or None."""
+    """The first pair of tables that breaks the budget, or None."""
     for left, right in _neighbours(trace.database, suspects):
         if time.perf_counter() > deadline:
             return None
@@ -54,7 +54,7 @@ def counterexample(trace: Trace, suspects: Sequence[Term], deadline: float) -> C
     return None
 
 
-# ---- pairs of databases -------------------------------------------------------------------------------------------
+# ---- pairs of tables ----------------------------------------------------------------------------------------------
 
 
 def _neighbours(database: Database, suspects: Sequence[Term]) -> Iterator[tuple[tuple, tuple]]:
@@ -132,7 +132,7 @@ def _records_of(model: z3.ModelRef, records: Records, owned: list, n: int) -> tu
 
 @dataclass(frozen=True)
 class _Event:
-    """An event in words, with its probability for both databases, each as a number and as it is written."""
+    """An event in words, with its probability for both tables, each as a number and as it is written."""
 
     words: str
     probabilities: tuple[Any, Any]
@@ -141,7 +141,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two databases."""
+    """One of the two tables."""
 
     database: Database
     records: tuple

@@ -44,6 +44,7 @@ class Verdict(abc.ABC):
 
     @property
     def is_certified(self) -> bool:
+        """Whether the program was certified, and so may run."""
         return self.verdict == "certified"
 
     @abc.abstractmethod
@@ -85,7 +86,7 @@ class _Refused(Verdict):
 
 @dataclass(frozen=True, kw_only=True)
 class Counterexample:
-    """Two neighbouring databases, an event, and its probabilities, which no budget of (ε, δ) allows."""
+    """Two neighbouring tables, an event, and its probabilities, which no budget of (ε, δ) allows."""
 
     left: tuple
     right: tuple
@@ -104,7 +105,7 @@ def _shown(records: tuple) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Refuted(_Refused):
-    """The program is not (ε, δ)-private: here are two databases that it tells apart."""
+    """The program is not (ε, δ)-private: here are two tables that it tells apart."""
 
     counterexample: Counterexample
 
