@@ -112,6 +112,18 @@ def test_links_and_pictures_are_there(page: Path):
     assert [target for pair in targets for target in pair if target and not (page.parent / target).exists()] == []
 
 
+def _anchors(page: Path) -> set[str]:
+    """What a link may name of a page: its headings as they are written in an address."""
+    headings = re.findall(r"(?m)^#+ (.*)$", page.read_text(encoding="utf-8"))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_into_pages_find_their_heading(page: Path):
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if link[1] not in _anchors(page.parent / link[0] if link[0] else page)] == []
+
+
 def test_the_census_tutorial_shows_what_the_bureau_published():
     published = ROOT.parent / "shared" / "data" / "census_gls.csv"
     if not published.exists():

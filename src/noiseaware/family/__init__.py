@@ -1,4 +1,4 @@
-"""Exponential families, one a file."""
+"""Exponential families, one a file: each says how far one record can move its sums (`sensitivity`)."""
 
 from noiseaware.family._family import AbstractFamily as AbstractFamily
 from noiseaware.family._family import AbstractNumberFamily as AbstractNumberFamily

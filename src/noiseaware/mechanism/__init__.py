@@ -1,4 +1,4 @@
-"""Noise laws, one a file."""
+"""Noise laws, one a file: densities and guarantees. Private noise is drawn in `custodian/noise.py` and nowhere else."""
 
 from noiseaware.mechanism._mechanism import AbstractLaw as AbstractLaw
 from noiseaware.mechanism._mechanism import AbstractMechanism as AbstractMechanism
