@@ -25,9 +25,9 @@ def convert(
     n: Annotated[int, typer.Option("-n", help="Records behind each count, where the file does not say.")] = 1,
     prior: Annotated[str | None, typer.Option(help='Print a posterior for each row: "gamma(1, 0.05)".')] = None,
     draws: Annotated[int, typer.Option(help="Draws for each row.")] = 1000,
-    seed: Annotated[int | None, typer.Option(help="For the same draws again.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable.")] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="A folder for the releases, one a row.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over releases that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite releases that are there.")] = False,
 ) -> None:
     """Read another tool's noisy counts: as releases into a folder, or as a posterior for each row.
 

@@ -1,6 +1,6 @@
 """What to release, from options or from a TOML file:
 
-table = "clinic.csv"            paths are relative to the plan; spark = true reads the file by Spark
+table = "clinic.csv"            paths are relative to the plan; spark = true reads the file with Spark
                                 or: table = "postgresql://user@host/database", and table_name = "visits"
 ledger = "clinic.ledger"        or: ledger = false, or a URL postgresql://user@host/database
 

@@ -53,7 +53,7 @@ def plan(
     level_names: LevelNames = None,
     variance: Variance = None,
     shape: Shape = None,
-    seed: Annotated[int, typer.Option(help="Of --check.")] = 0,
+    seed: Annotated[int, typer.Option(help="Makes --check repeatable.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     plot: Annotated[str | None, typer.Option(help="Picture to write: plan.png, .svg or .pdf")] = None,
     quiet: Quiet = False,

@@ -84,7 +84,7 @@ def release(
     context: typer.Context,
     table: _Table = None,
     table_name: Annotated[str | None, typer.Option("--table", help="Table of the database: visits, s.visits")] = None,
-    spark: Annotated[bool, typer.Option("--spark", help="Read the file by Spark.")] = False,
+    spark: Annotated[bool, typer.Option("--spark", help="Read the file with Spark.")] = False,
     plan: Annotated[str | None, typer.Option(help="TOML file that says what to release, instead of options.")] = None,
     family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
