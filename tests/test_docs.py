@@ -1,5 +1,7 @@
 """Every code block of the README and the documentation runs, page by page, in a folder of its own."""
 
+import ast
+import inspect
 import re
 import shlex
 import subprocess
@@ -92,6 +94,11 @@ def test_every_command_that_is_not_run_is_understood(page: Path):
             command = command.commands[words.pop(0)]
         _, surplus, _ = command.make_parser(typer.Context(command)).parse_args(words)  # refuses an unknown option
         assert surplus == [], text
+    shown = "".join(text for language, text in _blocks(page) if language == "text")
+    for line in re.findall(r"(?m)^\w+ = na\..*$", shown):
+        (given,) = ast.parse(line).body
+        signature = inspect.signature(getattr(na, given.value.func.attr))
+        signature.bind(*given.value.args, **{keyword.arg: keyword.value for keyword in given.value.keywords})
 
 
 def test_every_page_is_reached_and_every_picture_shown():
