@@ -1,7 +1,9 @@
 """The command: parsing only. What a command needs is imported when it runs, so that --help answers at once."""
 
 import gc
+import inspect
 import os
+import re
 import sys
 from importlib.metadata import version
 from typing import Annotated
@@ -111,13 +113,12 @@ def demo(
     story(folder)
 
 
-app.command(help=RELEASE)(release)
-app.command()(infer)
-app.command()(convert)
-app.command()(explore)
-app.command()(calibrate)
-app.command()(plan)
-app.command()(check)
-app.command()(audit)
-app.command()(reproduce)
+def _flowing(text: str) -> str:
+    """Help in paragraphs that the terminal breaks into lines, and not this code."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(text))
+
+
+app.command(help=_flowing(RELEASE))(release)
+for command in (infer, convert, explore, calibrate, plan, check, audit, reproduce):
+    app.command(help=_flowing(command.__doc__ or ""))(command)
 app.add_typer(ledger, name="ledger")

@@ -62,7 +62,7 @@ The noise follows from the bounds and from ε: nobody has to work out a sensitiv
 
 [bold]Example[/bold]
 
-$ noiseaware ledger create clinic.ledger --epsilon 2
+$ noiseaware ledger create clinic.ledger --epsilon 3
 
 $ noiseaware release clinic.csv --family exponential --column wait_hours --bounds 0 48 --epsilon 0.5
 --ledger clinic.ledger -o wait.json
@@ -77,6 +77,8 @@ $ noiseaware release visits.csv --family bernoulli --column ill --by region=nort
 
 $ noiseaware release clinic.csv --family linear_regression --x age,bmi --y pressure --column-bounds
 "age=0:100, bmi=10:60, pressure=60:220" --epsilon 0.5 --ledger clinic.ledger -o pressure.json
+
+$ noiseaware release --plan clinic.toml
 """
 
 
