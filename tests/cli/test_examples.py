@@ -12,6 +12,7 @@ from noiseaware.cli import app
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
 ELSEWHERE = ("postgresql://", "noiseaware explore")  # tests/cli/test_engines.py and tests/test_explorer.py run these
+LONG = ("demo", "infer", "calibrate", "plan", "audit", "reproduce")  # minutes together
 PLAN = """
 table = "clinic.csv"
 ledger = "clinic.ledger"
@@ -47,8 +48,7 @@ def test_every_help_has_an_example_of_its_own(name):
     assert any(example.startswith(f"noiseaware {name}") for example in _examples(HELPS[name]))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", HELPS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in HELPS])
 def test_every_example_runs(name, run, tmp_path):
     rows = "".join(f"{i % 17 + 0.5},{i % 7 == 0:d},{20 + i % 60},{18 + i % 20},{100 + i % 60}\n" for i in range(400))
     (tmp_path / "clinic.csv").write_text("wait_hours,ill,age,bmi,pressure\n" + rows)
