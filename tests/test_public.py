@@ -116,6 +116,9 @@ def test_what_is_printed_says_what_it_holds():
     assert re.fullmatch(
         r"Posterior\(theta 0\.06\d \(95 %: 0\.0\d+ to 0\.\d+\): 1,000 draws, method 'exact', exact\)", repr(posterior)
     )
+    assert (posterior.num_draws, posterior.is_chain, posterior.releases) == (1000, False, (release,))
+    assert [(m.a, m.b) for m in posterior.naive_marginals()] == [(1 + 31, 1 + 500 - 31)]
+    assert release.likely_n == 500
     found = na.calibrate(na.family.Bernoulli(), na.prior.Beta(1, 1), n=9, epsilon=1, num_trials=20, seed=0)
     assert re.match(r"Calibration\(20 tables, largest KS 0\.\d+ \(95 % of right methods", repr(found))
     made = na.plan(na.family.Bernoulli(), na.prior.Beta(1, 9), n=5000, width=0.02)
@@ -124,5 +127,6 @@ def test_what_is_printed_says_what_it_holds():
     assert re.fullmatch(
         r"Audit\(bernoulli, promised ε = 0\.5, seen ε at least 0\.\d+ in 2,000 releases: within .*", repr(seen)
     )
+    assert (seen.letter, seen.claim, seen.num_releases) == ("ε", 0.5, 2000)
     assert "mean=array([0., 1.])" in repr(na.prior.NormalInverseGamma([0, 1], 1, 2, 3))
     assert repr(na.mechanism.Laplace((1.0, 2.0))) == "Laplace(scale=array([1., 2.]))"
