@@ -48,6 +48,12 @@ def test_every_help_has_an_example_of_its_own(name):
     assert any(example.startswith(f"noiseaware {name}") for example in _examples(HELPS[name]))
 
 
+def test_every_command_is_on_a_page():
+    root = PROGRAMS.parents[1]
+    pages = "".join(path.read_text(encoding="utf-8") for path in (root / "README.md", *(root / "docs").glob("*.md")))
+    assert [name for name in HELPS if f"noiseaware {name}" not in pages] == []
+
+
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in HELPS])
 def test_every_example_runs(name, run, tmp_path):
     rows = "".join(f"{i % 17 + 0.5},{i % 7 == 0:d},{20 + i % 60},{18 + i % 20},{100 + i % 60}\n" for i in range(400))
