@@ -32,6 +32,17 @@ def test_what_a_release_is_not_made_of(change, message):
         na.Release(**GIVEN | change)
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "told"),
+    [
+        (na.mechanism.Gaussian(2.0), "Gaussian noise of standard deviation 2, no stated guarantee)"),
+        (na.mechanism.Identity(), "sum = 3, no noise, no stated guarantee)"),
+    ],
+)
+def test_a_release_tells_its_noise(mechanism, told):
+    assert repr(na.Release(**GIVEN | {"mechanism": mechanism})).endswith(told)
+
+
 def test_numbers_of_numpy_are_numbers():
     plain = na.Release(**GIVEN)
     assert plain == na.Release(**GIVEN | {"values": np.array([3])}) == na.Release(**GIVEN | {"values": np.int64(3)})

@@ -143,16 +143,21 @@ class Release:
         return hash(self.to_json())
 
     def __repr__(self) -> str:
-        law = LAWS[type(self.mechanism)].replace("_", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
         promise = self.guarantee or "no stated guarantee"
-        scale = " or ".join(f"{value:.6g}" for value in np.unique(self.noise_scale))
         n = self.n if self.n_mechanism is None else f"{self.n} (noisy)"
         column = f" of {shown(', '.join(self.family.columns))}" if self.family.columns else ""
         pairs = list(zip(self.family.statistics, self.values, self.known, strict=True))
         told = [f"{shown(name)[1:-1]} = {value:.6g}{known}" for name, value, known in pairs[:_MOST_TOLD]]
         told += [f"{len(pairs) - _MOST_TOLD} more"] * (len(pairs) > _MOST_TOLD)
         head = f"{self.family.name}{column}, n = {n}, {', '.join(told)}"
-        return f"Release({head}, {law} noise of scale {scale}, {promise})"
+        return f"Release({head}, {self._noise_words()}, {promise})"
+
+    def _noise_words(self) -> str:
+        if isinstance(self.mechanism, Identity):
+            return "no noise"
+        law = LAWS[type(self.mechanism)].replace("_", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
+        size = "standard deviation" if "Gaussian" in law else "scale"
+        return f"{law} noise of {size} {' or '.join(f'{value:.6g}' for value in np.unique(self.noise_scale))}"
 
     def to_json(self) -> str:
         """The release as JSON text."""

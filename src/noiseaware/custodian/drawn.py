@@ -76,7 +76,7 @@ class _Plan:
 
     @property
     def cost(self) -> Fraction:
-        """ε of Laplace noise of this scale, ρ of normal noise."""
+        """ε of Laplace noise of this scale, ρ of Gaussian noise."""
         loss = self.moved / Fraction(self.law.spread)  # type: ignore[arg-type]
         return loss if isinstance(self.law, DiscreteLaplace) else loss**2 / 2
 
@@ -107,7 +107,7 @@ def _planned(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf
 
 
 def noised(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, step: Fraction) -> Noisy:
-    """A value with Laplace or normal noise."""
+    """A value with Laplace or Gaussian noise."""
     plan = _planned(mechanism, place, move, leaf, step)
     steps, moved = _steps((evaluate(mechanism.values[place], leaf) - plan.offset) / plan.unit), plan.moved
     (noisy,) = draw(plan.law, [steps], sensitivity=moved, sensitivity_squared=moved**2, guarantee=plan.promise)
