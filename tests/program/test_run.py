@@ -25,7 +25,7 @@ from noiseaware.privacy import Approximate, Pure
 
 FALSE_ALARM = 1e-6
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-MOST_SIGMAS = 5.3  # at each of five levels: once in two million times
+MOST_SIGMAS = 5.3  # once in nine million times
 BOOLEANS = pp.Booleans(adjacency="replace")
 REALS = pp.Reals((-2, 6), adjacency="replace")
 FINE = 10**4  # an ε at which a count has noise once in e^10000 times
@@ -55,10 +55,12 @@ def runs(certificate, records, count) -> list:
 
 
 def agrees(draws, cdf, worth: float = 1.0) -> bool:
-    """Whether an oracle's CDF at the draws' quantiles is the levels; `worth` is what one draw counts for."""
+    """Whether as many draws as should lie below each of an oracle's levels: binomial tails, which a normal law would
+    understate for few draws. `worth` is what one draw counts for."""
     assert np.isfinite(draws).all()
-    error = np.abs(cdf(np.quantile(draws, LEVELS)) - LEVELS)
-    return bool((error <= MOST_SIGMAS * np.sqrt(LEVELS * (1 - LEVELS) / len(draws) / worth)).all())
+    below = worth * (cdf(np.asarray(draws))[:, None] <= LEVELS).sum(0)
+    law = stats.binom(round(worth * len(draws)), LEVELS)
+    return bool(min(*law.cdf(np.ceil(below)), *law.sf(np.floor(below) - 1)) > FALSE_ALARM / 10)
 
 
 def chi_square(draws, weights: dict) -> float:
