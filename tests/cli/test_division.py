@@ -31,7 +31,7 @@ def test_several_columns_of_groups_and_json(clinic, run):
 
 def test_groups_are_not_written_over(clinic, run, refused):
     assert run(*GROUPS).exit_code == 0
-    assert "force" in refused(*GROUPS)
+    assert "exists already" in refused(*GROUPS)
     assert float(na.Ledger("clinic.ledger").spent) == 0.5
     assert run(*GROUPS, "--force").exit_code == 0
 

@@ -222,7 +222,8 @@ def test_a_paid_release_is_not_lost_when_the_disk_fails(clinic, monkeypatch, run
 
 
 def test_ledger_refusal_exits_3(clinic, refused):
-    assert "2" in refused(*PAID, "--epsilon", "2.1", "-o", "x.json", status=3)
+    said = refused(*PAID, "--epsilon", "2.1", "-o", "x.json", status=3)
+    assert "ledger must have ε = 2.1 left, has ε = 2 of ε = 2" in said
     assert na.Ledger("clinic.ledger").spent == 0
     assert not (clinic / "x.json").exists()
 

@@ -154,32 +154,49 @@ def test_the_grid_leaves_room_and_is_the_finest(promise, d):
 
 
 BAD = {
-    "epsilon tiny": {"epsilon": "1e-25"},
-    "epsilon huge": {"epsilon": "1e12"},
-    "rho huge": {"rho": "1e40"},
-    "neighbours": {"epsilon": 1, "neighbours": "beside"},
-    "private bounds": {"epsilon": 1, "bounds": "private"},
-    "private bounds of a normal": {"epsilon": 1, "bounds": "private", "family": na.family.Normal("age")},
-    "no bounds": {"epsilon": 1, "family": na.family.LinearRegression("age", "pressure")},
-    "no column": {"epsilon": 1, "family": na.family.Normal(bounds=(0, 1))},
-    "missing column": {"epsilon": 1, "family": na.family.LinearRegression("weight", "age", bounds=(0, 1))},
-    "wrong type": {"epsilon": 1, "family": na.family.LinearRegression("day", "age", bounds=(0, 1))},
-    "bounds too wide": {"epsilon": 1, "family": na.family.Normal("age", bounds=(-1.7e308, 1.7e308))},
-    "bounds too far out": {"epsilon": 1, "family": na.family.Normal("age", bounds=(1.6e308, 1.7e308))},
-    "bounds too narrow": {"epsilon": 1, "family": na.family.Normal("age", bounds=(0, 5e-324))},
-    "empty table": {"epsilon": 1, "table": pd.DataFrame({"age": [], "bmi": [], "pressure": []})},
+    "epsilon tiny": ({"epsilon": "1e-25"}, "epsilon or rho must be nearer to 1"),
+    "epsilon huge": ({"epsilon": "1e12"}, "epsilon or rho must be nearer to 1"),
+    "rho huge": ({"rho": "1e40"}, "epsilon or rho must be nearer to 1"),
+    "neighbours": ({"epsilon": 1, "neighbours": "beside"}, "neighbours must be 'replace'"),
+    "private bounds": ({"epsilon": 1, "bounds": "private"}, "must be given for the linear_regression family"),
+    "private bounds of a normal": (
+        {"epsilon": 1, "bounds": "private", "family": na.family.Normal("age")}, "must be given for the normal family"
+    ),
+    "no bounds": (
+        {"epsilon": 1, "family": na.family.LinearRegression("age", "pressure")}, "bounds must be given: without them"
+    ),
+    "no column": ({"epsilon": 1, "family": na.family.Normal(bounds=(0, 1))}, "family must name one column"),
+    "missing column": (
+        {"epsilon": 1, "family": na.family.LinearRegression("weight", "age", bounds=(0, 1))},
+        "must have one column 'weight'",
+    ),
+    "wrong type": (
+        {"epsilon": 1, "family": na.family.LinearRegression("day", "age", bounds=(0, 1))}, "must hold numbers or text"
+    ),
+    "bounds too wide": (
+        {"epsilon": 1, "family": na.family.Normal("age", bounds=(-1.7e308, 1.7e308))}, "that floats hold"
+    ),
+    "bounds too far out": (
+        {"epsilon": 1, "family": na.family.Normal("age", bounds=(1.6e308, 1.7e308))}, "that floats hold"
+    ),
+    "bounds too narrow": (
+        {"epsilon": 1, "family": na.family.Normal("age", bounds=(0, 5e-324))}, "at least 1e-300 wide"
+    ),
+    "empty table": ({"epsilon": 1, "table": pd.DataFrame({"age": [], "bmi": [], "pressure": []})}, "records, got 0"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_sentence_and_costs_nothing(case, tmp_path):
-    kind = "rho" if "rho" in BAD[case] else "epsilon"
+    changes, rule = BAD[case]
+    kind = "rho" if "rho" in changes else "epsilon"
     ledger = Ledger.create(tmp_path / "clinic.ledger", **{kind: "1e50"})
     table = pd.DataFrame({"age": [77.125], "bmi": [1.0], "pressure": [2.0], "day": pd.to_datetime(["2020"])})
-    given = {"table": table, "family": REGRESSION, "ledger": ledger, **BAD[case]}
+    given = {"table": table, "family": REGRESSION, "ledger": ledger, **changes}
     with pytest.raises(ValueError) as caught:
         na.release(given.pop("table"), given.pop("family"), **given)
     sentence = str(caught.value)
+    assert rule in sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
     assert "77.125" not in sentence

@@ -110,48 +110,64 @@ def test_the_file_name_is_all_that_the_ledger_says_of_the_path(clinic, tmp_path)
 
 
 BAD = {
-    "no promise": {},
-    "two promises": {"epsilon": 1, "rho": 1},
-    "epsilon 0": {"epsilon": 0},
-    "epsilon below 0": {"epsilon": -1.0},
-    "epsilon NaN": {"epsilon": float("nan")},
-    "epsilon infinite": {"epsilon": float("inf")},
-    "epsilon text": {"epsilon": "much"},
-    "epsilon tiny": {"epsilon": 1e-320},
-    "epsilon huge": {"epsilon": 1e300},
-    "neighbours": {"epsilon": 0.1, "neighbours": "swap"},
-    "rho on an epsilon ledger": {"rho": 0.1},
-    "family": {"epsilon": 0.1, "family": "exponential"},
-    "no column": {"epsilon": 0.1, "family": na.family.Exponential(bounds=(0, 1))},
-    "no bounds": {"epsilon": 0.1, "family": na.family.Exponential("wait")},
-    "missing column": {"epsilon": 0.1, "family": na.family.Exponential("weight", bounds=(0, 1))},
-    "wrong type": {"epsilon": 0.1, "family": na.family.Exponential("when", bounds=(0, 1))},
-    "text levels of numbers": {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=["a", "b"])},
-    "huge levels": {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=[1, 2**60])},
-    "counts too wide": {"epsilon": 0.1, "family": na.family.Poisson("wait", bounds=(0, 2**40))},
-    "bounds too far out": {"epsilon": 0.1, "family": na.family.Normal("wait", bounds=(1e12, 1e12 + 1), variance=1.0)},
-    "empty table": {"epsilon": 0.1, "table": pd.DataFrame({"wait": [], "when": []})},
-    "no table": {"epsilon": 0.1, "table": 3},
-    "missing file": {"epsilon": 0.1, "table": "none.csv"},
-    "other file": {"epsilon": 0.1, "table": "clinic.xlsx"},
-    "missing ledger": {"epsilon": 0.1, "ledger": "none.ledger"},
+    "no promise": ({}, "exactly one of epsilon"),
+    "two promises": ({"epsilon": 1, "rho": 1}, "exactly one of epsilon"),
+    "epsilon 0": ({"epsilon": 0}, "epsilon must be positive, got 0"),
+    "epsilon below 0": ({"epsilon": -1.0}, "epsilon must be positive, got -1.0"),
+    "epsilon NaN": ({"epsilon": float("nan")}, "epsilon must be a positive number"),
+    "epsilon infinite": ({"epsilon": float("inf")}, "epsilon must be a positive number"),
+    "epsilon text": ({"epsilon": "much"}, "epsilon must be a positive number"),
+    "epsilon tiny": ({"epsilon": 1e-320}, "epsilon must be from 1e-300"),
+    "epsilon huge": ({"epsilon": 1e300}, "must be wider, or nearer to 0, for ε = 1e+300"),
+    "neighbours": ({"epsilon": 0.1, "neighbours": "swap"}, "neighbours must be 'replace'"),
+    "rho on an epsilon ledger": ({"rho": 0.1}, "rho cannot be charged"),
+    "family": ({"epsilon": 0.1, "family": "exponential"}, "family must be one of noiseaware.family"),
+    "no column": ({"epsilon": 0.1, "family": na.family.Exponential(bounds=(0, 1))}, "family must name one column"),
+    "no bounds": ({"epsilon": 0.1, "family": na.family.Exponential("wait")}, "bounds must be given"),
+    "missing column": (
+        {"epsilon": 0.1, "family": na.family.Exponential("weight", bounds=(0, 1))}, "must have one column 'weight'"
+    ),
+    "wrong type": (
+        {"epsilon": 0.1, "family": na.family.Exponential("when", bounds=(0, 1))}, "must hold numbers or text"
+    ),
+    "text levels of numbers": (
+        {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=["a", "b"])},
+        "must hold text, as the levels are",
+    ),
+    "huge levels": (
+        {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=[1, 2**60])}, "levels must be between -2**53"
+    ),
+    "counts too wide": (
+        {"epsilon": 0.1, "family": na.family.Poisson("wait", bounds=(0, 2**40))}, "must be narrower for ε = 0.1"
+    ),
+    "bounds too far out": (
+        {"epsilon": 0.1, "family": na.family.Normal("wait", bounds=(1e12, 1e12 + 1), variance=1.0)},
+        "must be wider, or nearer to 0",
+    ),
+    "empty table": ({"epsilon": 0.1, "table": pd.DataFrame({"wait": [], "when": []})}, "records, got 0"),
+    "no table": ({"epsilon": 0.1, "table": 3}, "table must be a path or a data frame"),
+    "missing file": ({"epsilon": 0.1, "table": "none.csv"}, "table file must exist"),
+    "other file": ({"epsilon": 0.1, "table": "clinic.xlsx"}, "table file must end in one of"),
+    "missing ledger": ({"epsilon": 0.1, "ledger": "none.ledger"}, "ledger must exist"),
 }
 
 
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_sentence_and_costs_nothing(case, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    changes, rule = BAD[case]
     ledger = Ledger.create("clinic.ledger", epsilon=1000)
     given = {
         "table": pd.DataFrame({"wait": [1.0, 77.125], "when": pd.to_datetime(["2020", "2021"])}),
         "family": na.family.Exponential("wait", bounds=(0, 48)),
         "ledger": "clinic.ledger",
-        **BAD[case],
+        **changes,
     }
     table, model = given.pop("table"), given.pop("family")
     with pytest.raises(ValueError) as caught:
         na.release(table, model, **given)
     sentence = str(caught.value)
+    assert rule in sentence
     assert sentence.endswith(".")
     assert "\n" not in sentence
     assert "77.125" not in sentence
