@@ -16,9 +16,9 @@ SPANS = [(-0.5, 0.5), (-4, 7), (2.5, 3.5), (-9, -3), (15, 16), (-INFINITE, 0), (
 SPANS += [(-INFINITE, 5), (-3, -2.99)]
 
 
+@mpmath.workdps(150)  # and of what comes after as it was
 def exact(law, scale: float, low: float, high: float) -> float:
     """log P(low ≤ x ≤ high)."""
-    mpmath.mp.dps = 150
     b = mpmath.mpf(scale)
     if law is Gaussian:
         return float(mpmath.log(mpmath.ncdf(high / b) - mpmath.ncdf(low / b)))
