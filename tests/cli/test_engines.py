@@ -173,7 +173,6 @@ def test_a_private_size_is_shown_as_a_clock(monkeypatch, capsys):
         monkeypatch.setenv("COLUMNS", "120")
         with watching(is_quiet=False, is_size_public=is_public) as tell:
             tell(Progress(0.425, 123_456, 2.0))
-            time.sleep(0.3)
         shown = capsys.readouterr().err
         assert "so far" in shown
         assert ("123,456" in shown, "42%" in shown) == (is_public, is_public)
