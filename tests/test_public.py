@@ -47,9 +47,7 @@ def test_name_imports_and_is_documented(name):
 
 @pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder in FOLDERS for name in _members(folder)])
 def test_member_is_documented(folder, name):
-    value = getattr(getattr(na, folder), name)
-    assert inspect.getdoc(value), name
-    assert value.__doc__.strip()[0].isupper() or value.__doc__.strip()[0].isalpha()
+    assert inspect.getdoc(getattr(getattr(na, folder), name)), name
 
 
 @pytest.mark.parametrize("name", NAMES + [f"{folder}.{name}" for folder in FOLDERS for name in _members(folder)])

@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from noiseaware.cli import app
-
 
 @pytest.mark.slow
 def test_the_smallest_epsilon(run, tmp_path):
@@ -47,7 +45,3 @@ def test_refused_in_a_sentence(run):
     done = run("plan", "--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "100", "--width", "0.001")
     assert done.exit_code == 2
     assert "width must be at least" in done.stderr
-
-
-def test_is_among_the_commands():
-    assert "plan" in {command.callback.__name__ for command in app.registered_commands}

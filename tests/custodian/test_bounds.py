@@ -106,13 +106,14 @@ def test_opendp_selects_with_the_law():
     assert p_value(np.array(drawn), law([Fraction(s) / Fraction(scale) for s in scores])) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("quantile", QUANTILES)
-@pytest.mark.parametrize("name", FAMILIES)
+# of a family with a natural lower bound only the upper one is chosen
+CHOSEN = [(name, quantile) for name in FAMILIES for quantile in (QUANTILES if name == "normal" else QUANTILES[1:])]
+
+
+@pytest.mark.parametrize(("name", "quantile"), CHOSEN)
 def test_replacing_a_record_moves_no_score_by_more_than_the_sensitivity(name, quantile):
     """Every table of three records, every neighbour of it; the bound is reached."""
     plan = planned(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES)
-    if quantile not in plan.quantiles:
-        return
     index, values = plan.quantiles.index(quantile), [-math.inf, 0.0, 1.0, 4.0]
     scores = {
         records: plan._scores(index, counted(records, plan.candidates), 3)
@@ -126,13 +127,10 @@ def test_replacing_a_record_moves_no_score_by_more_than_the_sensitivity(name, qu
     assert furthest == plan.sensitivity(index)
 
 
-@pytest.mark.parametrize("quantile", QUANTILES)
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize(("name", "quantile"), CHOSEN)
 def test_adding_records_of_a_person_moves_no_score_by_more_than_the_sensitivity(name, quantile):
     """Every table of up to two records and every record more; two of them move a score by no more than twice."""
     plan = planned(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES, "add_remove")
-    if quantile not in plan.quantiles:
-        return
     index, values = plan.quantiles.index(quantile), [-math.inf, 0.0, 1.0, 4.0, 1e12]
     furthest = 0
     for size in range(3):

@@ -213,7 +213,7 @@ def test_a_pandas_column_may_mix_anything(seed):
         assert Table(pd.DataFrame({"x": series})).sums(model, 20) == ([expected], 1000)
 
 
-def test_categories_and_enums_are_text(tmp_path):
+def test_categories_and_enums_are_text():
     cells = ["b", "a", None, "nan", "b"]
     frames = [
         pd.DataFrame({"x": pd.Categorical(cells)}),

@@ -30,7 +30,7 @@ def test_fourth_moments_are_those_of_the_table(p, x64, seed):
     np.testing.assert_allclose(found.covariance, right.covariance * 59 / 60, rtol=1e-6, atol=1e-9)
 
 
-def test_noisy_fourth_moments_are_made_possible(x64, key, seed):
+def test_noisy_fourth_moments_are_made_possible(x64, seed):
     family = LinearRegressionFourth(family_of(3))
     for scale in (1.0, 100.0, 1e6):
         s = scale * np.random.default_rng(seed).laplace(size=len(family.statistics))

@@ -91,6 +91,7 @@ def test_a_mechanism_can_be_batched(law, x64):
     found = jax.vmap(lambda scale: law(scale).log_density(jnp.asarray(2.0)))(jnp.asarray([1.0, 2.0]))
     np.testing.assert_allclose(found, [law(s).log_density(jnp.asarray(2.0)) for s in (1.0, 2.0)], rtol=1e-12)
 
+
 @pytest.mark.parametrize("law", [Laplace, DiscreteLaplace, Gaussian, DiscreteGaussian])
 def test_each_statistic_may_have_its_own_scale(law, x64, key):
     """Entry by entry along the last axis as one scale after another."""

@@ -13,7 +13,7 @@ SMALL = figure1.Size((1000,), 30, 20, 60, 30)
 
 
 @pytest.mark.slow
-def test_a_small_figure_has_every_method_and_number(tmp_path):
+def test_a_small_figure_has_every_method_and_number():
     points = figure1.compute(SMALL, models=MODELS[:1])
     assert {(p.method, p.epsilon) for p in points} == {(m, e) for m in figure1.COLOURS for e in figure1.EPSILONS}
     assert all(((p.ranks > 0) & (p.ranks < 1)).all() and p.ranks.size == 30 for p in points)
@@ -27,7 +27,7 @@ def test_a_small_figure_has_every_method_and_number(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_shape_of_the_paper(seed):
+def test_the_shape_of_the_paper():
     """n = 1000, ε = 0.01, 1000 trials, 2000 + 5000 iterations."""
     size = figure1.Size((1000,), 1000, 2000, 5000, 500)
     points = {(p.model, p.method): p for p in figure1.compute(size, epsilons=[0.01])}

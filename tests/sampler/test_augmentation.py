@@ -144,7 +144,7 @@ def test_a_family_of_ones_own_that_says_nothing_of_residuals(x64, key, monkeypat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("several", ["multivariate normal", "regression"])
-def test_several_columns_against_hmc(several, x64, key):
+def test_several_columns_against_hmc(several, x64):
     """Nothing clamped, where the limit of hmc is the posterior too."""
     rng = np.random.default_rng(7)
     x = rng.normal(0.3, 0.8, (2, 40))
@@ -169,7 +169,7 @@ def test_several_columns_against_hmc(several, x64, key):
 
 
 @pytest.mark.slow
-def test_a_clamped_regression_against_nuts_on_the_records(x64, key):
+def test_a_clamped_regression_against_nuts_on_the_records(x64):
     """Bounds in other units than ±1, some of the records outside."""
     rng = np.random.default_rng(3)
     x = rng.normal(0.4, 0.9, 30)

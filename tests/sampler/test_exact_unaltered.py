@@ -105,7 +105,7 @@ def test_draws_match_the_oracle(name, law, n, oracle, matches, seed):
 
 @pytest.mark.parametrize("y", [-300, 1500])
 @pytest.mark.parametrize("law", MECHANISMS)
-def test_counts_far_outside_what_is_possible(law, y, oracle, matches, seed):
+def test_counts_far_outside_what_is_possible(law, y, matches, seed):
     """n = 1000 with y far below 0 and far above n."""
     release = na.Release(family=na.family.Bernoulli(), values=[y], n=1000, mechanism=MECHANISMS[law](40.0))
     draws = na.infer(release, na.prior.Beta(2, 3), num_draws=DRAWS, seed=seed).draws["theta"]
@@ -186,9 +186,8 @@ def test_a_pile_of_rare_events(seed, matches):
     weight = np.exp(log_weight - log_weight.max())
     weight /= weight.sum()
     kept = weight > 1e-12
-    levels = np.quantile(draws, [0.05, 0.25, 0.5, 0.75, 0.95])
-    wanted = [weight[kept] @ stats.gamma.cdf(q, 0.5 + k[kept], scale=1 / (1e4 + n)) for q in levels]
-    np.testing.assert_allclose(wanted, [0.05, 0.25, 0.5, 0.75, 0.95], atol=4.5 * 0.5 / DRAWS**0.5)
+    weight, k = weight[kept], k[kept]
+    matches(draws, lambda t: np.array([weight @ stats.gamma.cdf(q, 0.5 + k, scale=1 / (1e4 + n)) for q in t]))
 
 
 @pytest.mark.parametrize("law", MECHANISMS)

@@ -340,7 +340,7 @@ def test_statistics_and_real_vectors_are_one_to_one(x64, rng):
     np.testing.assert_allclose(family.joined(mean, scatter, 20.0), s, rtol=1e-9)
 
 
-def test_the_measure_is_that_of_normal_records(x64, rng):
+def test_the_measure_is_that_of_normal_records(x64):
     """log h_n(s)|ds/dv| and the evidence make the law of s: its integral over one coordinate is that of a Wishart."""
     family, n = na.family.MultivariateNormal(["a"]), 7.0
     prior = na.prior.NormalInverseWishart([0.0], 1.0, 2.0, 5)
