@@ -50,7 +50,28 @@ def test_numbers_of_numpy_are_numbers():
     assert na.family.Binomial(trials=np.int64(3)) == na.family.Binomial(trials=3)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("scale", ["1", True, None, np.nan, [1.0, "2"], [1.0, True]])
+=======
+def test_what_is_known_of_values_is_told_in_words():
+    levels = na.family.Categorical(levels=["a", "b", "c", "d"])
+    within = [(-np.inf, 4), None, (6, np.inf), (7.5, 12.5)]
+    noise = na.mechanism.DiscreteLaplace(20.0)
+    release = na.Release(family=levels, values=[4, 5, 6, 10], n=99, mechanism=noise, within=within, grid=0.5)
+    known = ["at most 2", None, "at least 3", "from 3.75 to 6.25"]
+    assert release.known == [f" (known to be {words})" if words else "" for words in known]
+    assert "count[b] = 2.5, count[c] = 3 (known to be at least 3)" in repr(release)
+    assert na.Release(**GIVEN).known == [""]
+
+
+def test_a_noisy_number_of_records_is_reckoned_with_as_one_or_more():
+    noisy = GIVEN | {"n_mechanism": na.mechanism.Laplace(4.0)}
+    assert [na.Release(**noisy | {"n": n}).likely_n for n in (-3, 0, 12)] == [1, 1, 12]
+    assert na.Release(**GIVEN).likely_n == 10
+
+
+@pytest.mark.parametrize("scale", ["1", True, None, np.nan])
+>>>>>>> 3ea95f8 (Try options, properties and laws that no test had touched; programs of a function are made in one place)
 def test_what_a_scale_is_not(scale):
     with pytest.raises(ValueError, match="scale must be"):
         na.mechanism.Laplace(scale)

@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import noiseaware as na
-from noiseaware import ecdf, posterior
+from noiseaware import calibration, ecdf, posterior
 from noiseaware.calibration import Calibration
 
 SCRIPT = pathlib.Path(__file__).parent.parent / "benchmarks" / "calibration.py"
@@ -77,6 +77,12 @@ def test_the_baselines_that_see_the_records(seed):
     assert right.ks < right.critical(0.999)
     assert wide.by_parameter["theta"] > wide.critical(0.999)
     assert wide.coverage(0.5)["theta"] > 0.8
+
+
+@pytest.mark.parametrize(("u", "rank"), [(0.0, 0.2), (0.5, 0.5), (1.0, 0.8)])
+def test_a_rank_is_spread_over_its_ties(u, rank):
+    """Of four draws one is below the truth and two are equal to it."""
+    assert calibration._rank("theta", np.array([[1.0, 0.0, 1.0, 1.0, 2.0]]), np.array([u])) == pytest.approx(rank)
 
 
 def exact_coverage(level: float, theta: float, n: int, a: float, b: float, num_draws: int) -> float:

@@ -58,6 +58,8 @@ def test_naive_draws_follow_the_conjugate_posterior(release, prior, seed):
 
 def test_closed_form_agrees_with_scipy():
     posterior = na.infer(CELLS, FLAT, method="naive", num_draws=10, seed=0)
+    assert (posterior.num_draws, posterior.is_chain) == (10, False)
+    assert [type(marginal) for marginal in posterior.naive_marginals()] == [na.prior.Beta] * 3
     counts = np.array([300, 0, 720]) * 1000 / 1020
     for estimate, count in zip(posterior.naive_estimates(), counts, strict=True):
         oracle = stats.beta(1 + count, 2 + 1000 - count)

@@ -60,6 +60,17 @@ def test_at_a_fixed_parameter_there_is_coverage_and_no_verdict(run, clinic):
     assert json.loads(run(*COINS, "--json").stdout)["theta"] == 0.02
 
 
+def test_a_delta_is_for_normal_noise(run, refused, monkeypatch):
+    from noiseaware import calibration
+
+    noises = []
+    honest = calibration._calibrated
+    monkeypatch.setattr(calibration, "_calibrated", lambda *given: noises.append(given[2]) or honest(*given))
+    assert json.loads(run(*COINS, "--delta", "1e-6", "--json").stdout)["delta"] == "1e-6"
+    assert [type(noise) for noise in noises] == [na.mechanism.DiscreteGaussian]
+    assert "delta must be below 1" in refused(*COINS, "--delta", "1")
+
+
 def test_files_are_written_and_not_overwritten(run, refused, clinic):
     done = run(*RIGHT, "-o", "ranks.csv", "--plot", "calibration.png")
     assert done.stderr.splitlines() == ["noiseaware: wrote calibration.png", "noiseaware: wrote ranks.csv"]

@@ -72,6 +72,12 @@ def test_json_is_for_machines(run, mixed):
     assert decided["reason"].startswith("mixed.py, line 18")
 
 
+def test_no_time_is_no_proof(run):
+    done = run("check", EXAMPLES / "normal_mean.py", "--seconds", "1e-9")
+    assert done.exit_code == 1
+    assert "? not proved  normal_mean" in done.stdout
+
+
 def test_bad_input_is_one_sentence(refused, tmp_path):
     (tmp_path / "empty.py").write_text("x = 1\n")
     (tmp_path / "broken.py").write_text("import nothing_of_that_name\n")

@@ -2,10 +2,13 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+
+import pytest
 
 COMMAND = Path(sys.executable).with_name("noiseaware")
 
@@ -25,6 +28,19 @@ def test_it_serves_until_it_is_interrupted(clinic):
             process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
     assert sorted(clinic.iterdir()) == before
+
+
+@pytest.mark.parametrize(("option", "is_opened"), [("--browser", True), ("--no-browser", False)])
+def test_it_is_at_the_port_that_was_asked_for_and_in_the_browser(option, is_opened, run, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("noiseaware.explorer.Server.serve_forever", lambda self: None)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    done = run("explore", "ill.json", "--prior", "beta(1, 9)", "--port", port, option)
+    assert done.exit_code == 0, done.stderr
+    assert f"exploring ill.json at http://127.0.0.1:{port}/" in done.stderr
+    assert opened == [f"http://127.0.0.1:{port}/"] * is_opened
 
 
 def test_refused_in_a_sentence(refused):

@@ -56,6 +56,13 @@ def test_infer_from_stdin_and_to_stdout(clinic, run):
     assert "95 % interval" in done.stderr
 
 
+def test_the_page_says_how_the_method_does_in_simulated_tables(clinic, run, refused):
+    done = run(*INFER, "--report", "p.html", "--calibrate", "40")
+    assert done.exit_code == 0, done.stderr
+    assert "tried on 40 simulated tables" in (clinic / "p.html").read_text(encoding="utf-8")
+    assert "--calibrate must go with --report" in refused(*INFER, "--calibrate", "40")
+
+
 def damaged(path, kind: str) -> None:
     text = path.read_text()
     document = json.loads(text)

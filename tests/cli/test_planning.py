@@ -41,6 +41,16 @@ def test_columns_have_their_names(run):
     assert {"mean[age]", "mean[bmi]"} <= json.loads(done.output)["by_parameter"].keys()
 
 
+def test_a_number_among_several_under_an_epsilon_and_a_delta(run, refused):
+    options = ("plan", "--family", "categorical", "--prior", "dirichlet(1, 2, 3)", "-n", "500", "--epsilon", "0.5")
+    told = json.loads(run(*options, "--delta", "1e-6", "--parameter", "theta[1]", "--check", "20", "--json").output)
+    assert told["delta"] == "1e-6"
+    assert told["width"] == told["by_parameter"]["theta[1]"] < max(told["by_parameter"].values())
+    assert told["simulated"].keys() == told["by_parameter"].keys()
+    assert all(row["error"] > 0 for row in told["simulated"].values())
+    assert "parameter must be one of theta[0], theta[1], theta[2], got 'b'" in refused(*options, "--parameter", "b")
+
+
 def test_refused_in_a_sentence(run):
     done = run("plan", "--family", "bernoulli", "--prior", "beta(1, 9)", "-n", "100", "--width", "0.001")
     assert done.exit_code == 2

@@ -71,6 +71,17 @@ def test_the_ledger_is_shown_in_order_though_the_clock_went_backwards(clinic, ru
     assert [entry["what"]["table"] for entry in shown["entries"]] == ["first", "second"]
 
 
+def test_a_delta_is_promised_and_paid(clinic, run):
+    done = run("ledger", "create", "both.ledger", "--epsilon", "2", "--delta", "1e-5")
+    assert done.stdout == "both.ledger: 2, 1e-05 left of ε = 2, δ = 1e-05\n"
+    promise = ("--ledger", "both.ledger", "--epsilon", "0.5", "--delta", "1e-6")
+    assert run(*RELEASE, *promise, "-o", "wait.json").exit_code == 0
+    release = na.load("wait.json")
+    assert (str(release.guarantee), type(release.mechanism)) == ("ε = 0.5, δ = 1e-06", na.mechanism.DiscreteGaussian)
+    shown = json.loads(run("ledger", "show", "both.ledger", "--json").stdout)
+    assert (shown["spent"], shown["delta"]) == ("0.5", {"total": "1e-05", "spent": "1e-06", "remaining": "9e-06"})
+
+
 def test_release_to_stdout_and_json(clinic, run):
     done = run(*PAID, "--epsilon", "0.5", "-o", "-")
     assert done.exit_code == 0

@@ -13,5 +13,15 @@ def test_a_figure_is_written_and_not_overwritten(monkeypatch, tmp_path, run, ref
     assert run("reproduce", "figure2", "--folder", "pictures", "--force").exit_code == 0
 
 
+def test_options_are_those_of_the_figure(monkeypatch, run):
+    from noiseaware.reproduce import figure2
+
+    asked = []
+    monkeypatch.setattr(figure2, "reproduce", lambda folder, **options: asked.append((str(folder), options)) or [])
+    assert run("reproduce", "figure2", "--quick", "--seed", "3").exit_code == 0
+    assert run("reproduce", "figure2").exit_code == 0
+    assert asked == [("noiseaware-figures", {"quick": quick, "seed": seed}) for quick, seed in ((True, 3), (False, 0))]
+
+
 def test_an_unknown_figure_is_refused(refused):
     assert "FIGURE must be one of figure1, figure2, rare_events" in refused("reproduce", "figure9")

@@ -4,22 +4,13 @@ import math
 from fractions import Fraction
 
 import pytest
+from tests.program.conftest import checked
 
 import noiseaware as na
 import noiseaware.program as pp
 
 COIN = pp.Booleans(adjacency="replace")
 UNIT = pp.Reals((0, 1), adjacency="replace")
-
-
-def checked(records, function, *, epsilon=1000, delta=0):
-    """The verdict on a function of p and db."""
-
-    def program(p, db):
-        return function(p, db)
-
-    program.__annotations__["db"] = records
-    return pp.check(pp.program(epsilon=epsilon, delta=delta)(program))
 
 
 def failed(verdict) -> str:

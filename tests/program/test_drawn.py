@@ -1,5 +1,6 @@
 """What is drawn at the edges: noise wider than 64 bits of steps, values on no lattice, impossible distributions."""
 
+import math
 from collections import namedtuple
 from fractions import Fraction
 from itertools import pairwise
@@ -9,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.program.conftest import certified
 
 import noiseaware as na
 import noiseaware.program as pp
@@ -20,20 +22,6 @@ from noiseaware.program import evaluate
 from noiseaware.program.lemma import hellinger_bound
 
 Pair = namedtuple("Pair", "first second")
-
-
-def certified(records, function, epsilon=1000):
-    found = pp.check(pp.program(epsilon=epsilon)(_annotated(function, records)))
-    assert found.is_certified, found.reason
-    return found
-
-
-def _annotated(function, records):
-    def program(p, db):
-        return function(p, db)
-
-    program.__annotations__["db"] = records
-    return program
 
 
 UNIT = pp.Reals((0, 1), adjacency="replace")
@@ -53,7 +41,7 @@ def test_noise_wider_than_its_lattice_keeps_its_scale(epsilon, value):
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(1, 7), Fraction(50)])
 def test_a_value_on_no_lattice_costs_what_was_certified(k, epsilon):
     """m whole steps of noise of b steps cost m/b ≤ ε·k, and hardly more noise is drawn than Laplace(1/ε) has."""
-    certificate = certified(UNIT, lambda p, db: p.laplace(pp.clip(db.sum() * k, 0, k), epsilon=epsilon), 10**9)
+    certificate = certified(UNIT, lambda p, db: p.laplace(pp.clip(db.sum() * k, 0, k), epsilon=epsilon))
     (mechanism,) = certificate.trace.mechanisms.drawn
     found = drawn.noised(mechanism, 0, k, lambda _: Fraction(0), Fraction(1, 2**30))
     moved = -(-k // found.unit)
@@ -66,6 +54,18 @@ def test_steps_are_whole_however_a_value_lies():
     """A move of exactly one step is one step, also from a half to a half."""
     for start in (Fraction(1, 2), Fraction(3, 2), Fraction(-1, 2), Fraction(1, 3)):
         assert drawn._steps(start + 1) - drawn._steps(start) == 1
+
+
+@pytest.mark.parametrize(("sigma", "moved"), [(2, 1), (5, 3), (20, 1), (20, 30)])
+def test_normal_noise_that_breaks_its_delta_is_not_drawn(sigma, moved):
+    """δ is at least Σ max(p − e^ε q, 0) of its masses p, and q that lie so many steps beside."""
+    epsilon, k = Fraction(1, 2), np.arange(-400, 401)
+    p, q = (np.exp(-((k - away) ** 2) / (2 * sigma**2)) for away in (0, moved))
+    least = np.maximum(p / p.sum() - math.exp(epsilon) * q / p.sum(), 0).sum()
+    with pytest.raises(RuntimeError, match="must keep δ"):
+        drawn._check_delta(Fraction(sigma), moved, epsilon, Fraction(0.99 * least))
+    enough = moved / epsilon * Fraction(drawn._deviation(Fraction(1, 10**5)))
+    drawn._check_delta(enough, moved, epsilon, Fraction(1, 10**5))
 
 
 def test_a_part_of_a_count_keeps_its_own_steps():
@@ -96,6 +96,16 @@ def test_nothing_fails_for_a_draw_of_0_and_an_impossible_distribution_is_a_sente
     assert inverse.run([False]) == 0
     with pytest.raises(ValueError, match=r"noise made it beta\(-9, 1\)"):
         impossible.run([False])
+
+
+def test_a_distribution_is_a_prior_unless_noise_made_it_impossible():
+    law = certified(COIN, lambda p, db: pp.beta(p.laplace(db.count(), epsilon=10**4), 3))
+    made, impossible = law.run([True, False, True]), law.run([False])
+    assert (made.prior, made.a) == (na.prior.Beta(2, 3), 2)
+    with pytest.raises(AttributeError, match="this distribution has no mean; it has a, b"):
+        made.mean
+    with pytest.raises(ValueError, match=r"^beta: a must be positive and finite, got 0\.0 \(the noise outweighed"):
+        impossible.prior
 
 
 def test_a_rate_of_0_is_an_impossible_distribution_too():

@@ -8,21 +8,18 @@ which is not kept is found.
 """
 
 import functools
-import importlib.util
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import betaincinv
+from tests.program.conftest import FOLDER, ReadOnce, programs_of
 
 import noiseaware as na
 import noiseaware.program as pp
-from noiseaware.custodian.table import Table
 
-FOLDER = Path(__file__).parents[2] / "examples" / "programs"
 CONFIDENCE = 0.999
 FEW, MANY = 120, 4000
 
@@ -49,18 +46,9 @@ CASES = [(name, pair) for name, pairs in NEIGHBOURS.items() for pair in pairs]
 SLOW = {"coin_sample": 10}  # by how much fewer runs there are of what takes 20 ms
 
 
-class ReadOnce(Table):
-    """A table that is read once, for a program that is run many times."""
-
-    sums, records = functools.cache(Table.sums), functools.cache(Table.records)
-
-
 @functools.cache
 def certificate(name: str) -> pp.Certified:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    verdict = pp.check(getattr(module, name))
+    verdict = pp.check(programs_of(FOLDER / f"{name}.py")[name])
     assert verdict.is_certified
     return verdict
 

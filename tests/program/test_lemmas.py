@@ -14,6 +14,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.spatial.distance import cityblock
 from scipy.special import expit, gammaln
+from tests.program import conftest
 
 import noiseaware.program as pp
 from noiseaware.program import lemma
@@ -26,12 +27,7 @@ BOOLEANS = pp.Booleans(adjacency="replace")
 
 
 def checked(body, records=BOOLEANS, delta=0) -> pp.Verdict:
-    """The verdict on a program, within a budget of ε that nothing here exceeds."""
-
-    def program(p, db: records):
-        return body(p, db)
-
-    return pp.check(pp.program(epsilon=10**18, delta=delta)(program))
+    return conftest.checked(records, body, delta=delta)
 
 
 def number(node) -> float:

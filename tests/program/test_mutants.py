@@ -6,13 +6,12 @@ neighbours swapped, a raw value returned beside the result.
 
 import ast
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
+from tests.program.conftest import FOLDER
 
 import noiseaware.program as pp
 
-FOLDER = Path(__file__).parents[2] / "examples" / "programs"
 MECHANISMS = ("laplace", "gaussian", "exponential", "sample")
 LOWER = ("1/2", "9/10", "999/1000")
 HIGHER = ("1001/1000", "2", "10")

@@ -170,6 +170,14 @@ def posteriors_of_a_private_size(p, db: pp.Booleans(adjacency="add_remove")):
     return p.exponential(pp.posteriors(db, pp.beta(1, 1)), lambda r: -pp.l1(posterior, r), epsilon="1/10")
 
 
+@refused("not proved", "the set of candidates must not depend on the data")
+@pp.program(epsilon=1)
+def posteriors_under_a_prior_of_the_data(p, db: Coin):
+    posterior = coin_posterior(db)
+    candidates = pp.posteriors(db, pp.beta(1 + db.count(), 1))
+    return p.exponential(candidates, lambda r: -pp.l1(posterior, r), epsilon="1/10")
+
+
 @refused("refuted", "no bound was found")
 @pp.program(epsilon=1)
 def exp_taken_as_one(p, db: Coin):

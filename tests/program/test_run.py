@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from scipy import integrate, stats
 from scipy.special import softmax
+from tests.program import conftest
 
 import noiseaware as na
 import noiseaware.program as pp
@@ -31,26 +32,13 @@ REALS = pp.Reals((-2, 6), adjacency="replace")
 FINE = 10**4  # an ε at which a count has noise once in e^10000 times
 
 
-def certified(records=BOOLEANS, *, epsilon=10**18, delta=0):
+def certified(records=BOOLEANS, **budget):
     """The certificate of a function of p and db."""
-
-    def check(function) -> pp.Certified:
-        function.__annotations__["db"] = records
-        verdict = pp.check(pp.program(epsilon=epsilon, delta=delta)(function))
-        assert verdict.is_certified, verdict.reason
-        return verdict
-
-    return check
-
-
-class ReadOnce(Table):
-    """A table that is read once, for a program that is run thousands of times."""
-
-    sums, records = functools.cache(Table.sums), functools.cache(Table.records)
+    return functools.partial(conftest.certified, records, **budget)
 
 
 def runs(certificate, records, count) -> list:
-    table = ReadOnce(pd.DataFrame({"record": records}))
+    table = conftest.ReadOnce(pd.DataFrame({"record": records}))
     return [certificate.run(table) for _ in range(count)]
 
 

@@ -97,7 +97,8 @@ def test_sums_are_turned_into_those_of_standardised_records(x64, seed):
 def test_held_sums_integrate_to_the_normal_law_of_what_is_released(x64):
     """Of normal noise the log density is quadratic in z, so that its integral is known from height and curvature at the
     top: it is that of the covariance worked out where that is held, and nearly so when variances grow by a fifth and
-    when columns depend on each other. Held as a whole, the covariance would miss by log 1.2 · (2·3 + 9)/2 = 1.4."""
+    when columns depend on each other. Held as a whole, the covariance would miss by log 1.2 · (2·3 + 9)/2 = 1.4. The
+    target's own curvature is the right one in z, of which sums are linear."""
     n, law = 400.0, na.mechanism.Gaussian(2.0)
     family = na.family.MultivariateNormal(dimension=3, bounds=(-1, 1))
     prior = na.prior.NormalInverseWishart([0.0, 0.1, -0.1], 20, 36 * 0.16, 40)
@@ -118,12 +119,15 @@ def test_held_sums_integrate_to_the_normal_law_of_what_is_released(x64):
 
         slope, curvature = jax.grad(density)(jnp.zeros(9)), -jax.hessian(density)(jnp.zeros(9))
         top = jnp.linalg.solve(curvature, slope)
-        return density(top) - 0.5 * jnp.linalg.slogdet(curvature)[1]
+        return density(top) - 0.5 * jnp.linalg.slogdet(curvature)[1], curvature
 
     lacking = jnp.linalg.slogdet(_held_sum.inverse_root(family, theta))[1]  # that of H, which is the same everywhere
     for at, slack in ((theta, 1e-6), (parameter(0.192, 0.3), 0.35), (parameter(0.16, 0.4), 0.35)):
         real = prior.to_real(at)
-        assert float(integrated(real) + lacking - worked(real)) == pytest.approx(0.0, abs=slack)
+        found, curvature = integrated(real)
+        assert float(found + lacking - worked(real)) == pytest.approx(0.0, abs=slack)
+    own = jax.jit(held.curvature)(jnp.concatenate([real, jnp.zeros(9)]))
+    np.testing.assert_allclose(own[9:, 9:], curvature, rtol=1e-9)
 
 
 @pytest.fixture
