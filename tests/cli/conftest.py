@@ -11,6 +11,15 @@ import noiseaware as na
 from noiseaware.cli import app
 
 
+def replaced(words: tuple, **changes) -> list[str]:
+    """A command with the values of some options changed."""
+    words = list(words)
+    for name, value in changes.items():
+        at = words.index(f"--{name}")
+        words[at + 1 : at + 2] = [value]
+    return words
+
+
 @pytest.fixture(autouse=True)
 def clinic(tmp_path, monkeypatch):
     """A folder with a table, a ledger of ε = 2 and a release; the command runs in it."""

@@ -7,21 +7,13 @@ import pathlib
 import re
 
 import pytest
+from tests.cli.conftest import replaced
 
 import noiseaware as na
 from noiseaware.cli import own
 from noiseaware.cli.prior import parse
 
 INFER = ("infer", "ill.json", "--prior", "beta(1, 1)", "--method", "naive", "--seed", "0")
-
-
-def replaced(words: tuple, **changes) -> list[str]:
-    """A command with the values of some options changed."""
-    words = list(words)
-    for name, value in changes.items():
-        at = words.index(f"--{name}")
-        words[at + 1 : at + 2] = [value]
-    return words
 
 
 def test_infer_json_is_the_posterior(clinic, run):

@@ -8,20 +8,12 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
+from tests.cli.conftest import replaced
 
 import noiseaware as na
 
 RELEASE = ("release", "clinic.csv", "--family", "exponential", "--column", "hours", "--bounds", "0", "48")
 PAID = (*RELEASE, "--ledger", "clinic.ledger")
-
-
-def replaced(words: tuple, **changes) -> list[str]:
-    """A command with the values of some options changed."""
-    words = list(words)
-    for name, value in changes.items():
-        at = words.index(f"--{name}")
-        words[at + 1 : at + 2] = [value]
-    return words
 
 
 def test_release_then_infer(clinic, run):

@@ -4,10 +4,8 @@ The oracle is pure Python on exact fractions and knows no engine: it says what e
 must be equal to the bit.
 """
 
-import json
 import math
 import random
-import re
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +17,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.custodian.tables import ENGINES, WITH_SCHEMA, held, number
 
 from noiseaware import family
 from noiseaware.custodian.table import MOST_RECORDS, Table
@@ -39,22 +38,8 @@ EXTREMES = [
 ]
 NO_NUMBER = [None, math.nan]
 INFINITE = [math.inf, -math.inf]
-NUMBER = re.compile(r"[+-]?((([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)|inf|infinity|nan)")
 NUMBERS_AS_TEXT = [" 3 ", "1e3", "-1.25", "+2", ".5", "1.", "\t7\n", "inf", "-inf", "Infinity", "1e400", "nan", "NaN"]
 WORDS = ["", " ", "abc", "3abc", "--3", "1 000", "1,5", "0x10", "null", "None", "é", "3\u00a0", '"', "'", "a\nb", "٣"]
-ENGINES = ["csv", "parquet", "json", "array", "pandas", "nullable", "arrow-backed", "polars", "lazy", "arrow", "duckdb"]
-WITH_SCHEMA = [engine for engine in ENGINES if engine not in ("json", "array")]
-
-
-def number(cell) -> Fraction | float | None:
-    """What a cell stands for: an exact fraction, ±inf, or None where it is no number."""
-    if isinstance(cell, str):
-        word = cell.strip(" \t\n").lower()
-        cell = {"true": 1.0, "false": 0.0}.get(word) if not NUMBER.fullmatch(word) else float(word)
-    if cell is None or cell != cell:
-        return None
-    as_float = float(cell)  # every engine rounds to the nearest double
-    return as_float if math.isinf(as_float) else Fraction(as_float)
 
 
 def oracle(cells, bounds, outside, k) -> int:
@@ -70,44 +55,8 @@ def oracle(cells, bounds, outside, k) -> int:
 
 
 def source(engine, cells, kind, folder):
-    """The same cells as each engine holds them, in a column 'x' between two others."""
-    arrow = pa.table({"id": range(len(cells)), "x": pa.array(cells, kind), "y": ["s"] * len(cells)})
-    if engine == "csv":
-        return _csv(cells, folder / "t.csv")
-    if engine == "parquet":
-        pq.write_table(arrow, folder / "t.parquet", row_group_size=20_000)
-        return folder / "t.parquet"
-    if engine in ("json", "array"):
-        lines = [json.dumps({"id": i, "x": _json(cell), "y": "s"}) for i, cell in enumerate(cells)]
-        path = folder / ("t.ndjson" if engine == "json" else "t.json")
-        path.write_text("\n".join(lines) if engine == "json" else f"[{','.join(lines)}]")
-        return str(path)
-    if engine == "pandas":
-        return arrow.to_pandas()
-    if engine == "nullable":
-        return pd.DataFrame({"x": _nullable(cells, kind), "y": "s"})
-    if engine == "arrow-backed":
-        return arrow.to_pandas(types_mapper=pd.ArrowDtype)
-    if engine == "duckdb":
-        return duckdb.connect().from_arrow(arrow)
-    frame = pl.from_arrow(arrow)
-    return {"polars": frame, "lazy": frame.lazy(), "arrow": arrow}[engine]  # type: ignore[union-attr]
-
-
-def _csv(cells, path):
-    texts = ["" if cell is None else cell if isinstance(cell, str) else str(cell) for cell in cells]
-    rows = [f'{i},"{text.replace(chr(34), chr(34) * 2)}",s' for i, text in enumerate(texts)]
-    path.write_text("\r\n".join(["id,x,y", *rows]) + "\r\n", newline="")
-    return path
-
-
-def _json(cell):
-    return float(cell) if isinstance(cell, Decimal | np.floating) else cell
-
-
-def _nullable(cells, kind):
-    names = {pa.float64(): "Float64", pa.float32(): "Float32", pa.int64(): "Int64", pa.bool_(): "boolean"}
-    return pd.array(cells, dtype=names[kind]) if kind in names else pd.Series(cells, dtype=object)
+    """The cells in a column 'x'."""
+    return held(engine, {"x": cells}, {"x": kind}, folder)
 
 
 def _cells(column, seed, n):

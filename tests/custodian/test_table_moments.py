@@ -3,16 +3,14 @@
 The oracle rounds records in Python floats, which every engine must match to the bit, and sums Python integers.
 """
 
-import json
 import math
 import random
 
-import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from tests.custodian.tables import ENGINES, WITH_SCHEMA, held, number
 
 from noiseaware import family
 from noiseaware.custodian.table import Table
@@ -20,19 +18,6 @@ from noiseaware.custodian.table import Table
 SPECIAL = [None, math.nan, math.inf, -math.inf, 1.7976931348623157e308, 5e-324, -0.0, 0.1, -1.3, 2.1]
 WORDS = ["", "abc", "null", "1e400", "inf", "nan", " 1.5 ", "true", "-2", "é", '"']
 BOUNDS = {"a": (-1.3, 2.1), "b": (0.0, 100.0), "c": (1e5, 1e5 + 0.7), "d": (-7.0, -2.0)}
-ENGINES = ["csv", "parquet", "json", "array", "pandas", "arrow-backed", "polars", "lazy", "arrow", "duckdb"]
-
-
-def number(cell) -> float | None:
-    if isinstance(cell, str):
-        word = cell.strip().lower()
-        if word in ("true", "false"):
-            return float(word == "true")
-        try:
-            cell = float(word)
-        except ValueError:
-            return None
-    return None if cell is None or cell != cell else float(cell)
 
 
 def record(cell, interval, k, outside="clamp") -> int:
@@ -67,29 +52,7 @@ KINDS = {"a": pa.float64(), "b": pa.int64(), "c": pa.string(), "d": pa.float64()
 
 
 def source(engine, columns, folder):
-    arrow = pa.table({"id": range(len(columns["a"])), **{n: pa.array(v, KINDS[n]) for n, v in columns.items()}})
-    rows = list(zip(*columns.values(), strict=True))
-    if engine == "csv":
-        texts = [["" if c is None else str(c).replace('"', '""') for c in row] for row in rows]
-        lines = [",".join([*columns, "id"]), *(",".join([*(f'"{c}"' for c in row), "0"]) for row in texts)]
-        (folder / "t.csv").write_text("\n".join(lines) + "\n")
-        return folder / "t.csv"
-    if engine == "parquet":
-        pq.write_table(arrow, folder / "t.parquet", row_group_size=2000)
-        return folder / "t.parquet"
-    if engine in ("json", "array"):
-        lines = [json.dumps(dict(zip(columns, row, strict=True))) for row in rows]
-        path = folder / ("t.ndjson" if engine == "json" else "t.json")
-        path.write_text("\n".join(lines) if engine == "json" else f"[{','.join(lines)}]")
-        return path
-    if engine == "pandas":
-        return arrow.to_pandas()
-    if engine == "arrow-backed":
-        return arrow.to_pandas(types_mapper=pd.ArrowDtype)
-    if engine == "duckdb":
-        return duckdb.connect().from_arrow(arrow)
-    frame = pl.from_arrow(arrow)
-    return {"polars": frame, "lazy": frame.lazy(), "arrow": arrow}[engine]  # type: ignore[union-attr]
+    return held(engine, columns, KINDS, folder)
 
 
 @pytest.mark.parametrize("names", ["a", "ad", "ab", "abcd"])
@@ -136,7 +99,7 @@ def test_names_that_differ_by_case_alone_are_refused(frame):
         Table(frame({"x": [1.0], "X": [2.0]})).sums(model, 6)
 
 
-@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine not in ("json", "array")])
+@pytest.mark.parametrize("engine", WITH_SCHEMA)
 def test_every_column_must_be_there(engine, tmp_path, seed):
     model = family.MultivariateNormal(["a", "z"], bounds=(0, 9))
     with pytest.raises(ValueError, match=r"must have one column 'z', got 0\.$"):
