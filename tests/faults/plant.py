@@ -5,9 +5,9 @@
     python tests/faults/plant.py --workers 2          two at a time
 
 A fault is a line that someone might have written by mistake; the lists beside this file, one for each folder of the
-package, say what it replaces and which tests should notice. The real tree is read once and never written. Before
-anything is planted all of these tests run on the copy as it is: one that fails anyway would notice every fault. What
-dies of an ImportError or the like does not count: that is a fault badly planted.
+package and one for what lies beside these, say what it replaces and which tests should notice. The real tree is read
+once and never written. Before anything is planted all of these tests run on the copy as it is: one that fails anyway
+would notice every fault. What dies of an ImportError or the like does not count: that is a fault badly planted.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).resolve().parent
-FOLDERS = ("custodian", "family", "mechanism", "program", "sampler")
+FOLDERS = ("custodian", "family", "mechanism", "program", "sampler", "noiseaware")  # the last: what lies beside them
 LEAST_SHARE = 0.95  # of the faults, that must die
 _COPIED, _LINKED = ("src", "tests", "examples"), ("docs", "README.md", "benchmarks", "constraints.txt", "CHANGELOG.md")
 _NEVER_COUNT = ("ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "NameError")
