@@ -3,17 +3,12 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.sampler.test_gibbs_regression import family_of
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.posterior import checked_method
 from noiseaware.sampler import _regression_moment
-
-
-def family_of(p: int) -> na.family.LinearRegression:
-    """Bounds that no record of the prior reaches, off the centre and not of one width."""
-    bounds = {f"x{j}": (-3.0 + j, 5.0 + j) for j in range(p)} | {"y": (-6.0, 4.0)}
-    return na.family.LinearRegression([f"x{j}" for j in range(p)], "y", bounds)
 
 
 @pytest.mark.parametrize("p", [1, 3])

@@ -3,15 +3,19 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.weighted import LEVELS
 
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 # Standard errors that a share may be off at one level: 4.5 is passed by chance once in 150 000 times.
 MOST_SIGMAS = 4.5
 
 
+def log_noise(law: str, scale: float, x: np.ndarray) -> np.ndarray:
+    """log p(x) up to a constant, which is all that a posterior needs; continuous and discrete laws agree there."""
+    return -np.abs(x) / scale if "laplace" in law else -0.5 * (x / scale) ** 2
+
+
 def noise_density(law: str, scale: float, x: np.ndarray) -> np.ndarray:
-    """p(x) up to a constant, which is all that a posterior needs; continuous and discrete laws agree there."""
-    return np.exp(-np.abs(x) / scale) if "laplace" in law else np.exp(-0.5 * (x / scale) ** 2)
+    return np.exp(log_noise(law, scale, x))
 
 
 def noise_quantiles(law: str, scale: float, u: np.ndarray) -> np.ndarray:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
+from tests.sampler.weighted import LEVELS, agrees
 
 import noiseaware as na
 from noiseaware.family import AbstractFamily, NormalMean
 from noiseaware.sampler import augmentation, exact
 
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 DRAWS = 8000
 
 # name: (family, prior, y, n, noise). Noise above, near and below the sampling error, in turn; bounds that cut.
@@ -103,20 +103,6 @@ def normal_tables(rng, size: int, n: int, bounds, outside: str) -> tuple[np.ndar
     return np.column_stack([mean, variance]), np.column_stack([u.sum(1), (u**2).sum(1)])
 
 
-def agrees(found: np.ndarray, theta: np.ndarray, log_weight: np.ndarray) -> bool:
-    """Five CDF levels of each parameter against weighted tables, to within 4.5 standard errors of both."""
-    weight = np.exp(log_weight - log_weight.max())
-    effective = weight.sum() ** 2 / (weight**2).sum()
-    assert effective > 2000, f"the oracle is worth {effective:.0f} tables only"
-    for values, drawn in zip(theta.T, found.T, strict=True):
-        order = np.argsort(values)
-        share = np.interp(np.quantile(drawn, LEVELS), values[order], np.cumsum(weight[order]) / weight.sum())
-        most = 4.5 * np.sqrt(LEVELS * (1 - LEVELS) * (1 / worth(drawn) + 1 / effective))
-        if (np.abs(share - LEVELS) > most).any():
-            return False
-    return True
-
-
 @pytest.mark.parametrize(
     ("n", "scale", "outside"),
     [pytest.param(*c, marks=pytest.mark.slow) for c in [(6, 0.4, "clamp"), (20, 3.0, "clamp"), (8, 0.6, "drop")]],
@@ -129,8 +115,8 @@ def test_a_normal_with_unknown_variance(n, scale, outside, x64, key, seed):
     release = na.Release(family=family, values=y, n=n, mechanism=mechanism)
     found = np.asarray(augmentation.draws(key, release, na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0), DRAWS))
     theta, s = normal_tables(rng, 400_000, n, bounds, outside)
-    assert agrees(found, theta, -np.abs(y - s).sum(1) / scale)
-    assert not agrees(found, theta, -np.abs(y - s).sum(1) / (2 * scale))
+    assert agrees(found, theta, -np.abs(y - s).sum(1) / scale, worth)
+    assert not agrees(found, theta, -np.abs(y - s).sum(1) / (2 * scale), worth)
 
 
 @pytest.mark.slow

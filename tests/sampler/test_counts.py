@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import special, stats
+from tests.sampler.conftest import log_noise
 
 import noiseaware as na
 from noiseaware.sampler import _counts
@@ -25,10 +26,6 @@ CASES = {
     "rare": ([0.1, 1, 30], 40, [1, 2, 35]),
     "four": ([1, 1, 1, 1], 12, [9, 1, 5, 4]),
 }
-
-
-def log_noise(law: str, scale: float, x: np.ndarray) -> np.ndarray:
-    return -np.abs(x) / scale if "laplace" in law else -0.5 * (x / scale) ** 2
 
 
 def every_count(n: int, cells: int) -> np.ndarray:

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.conftest import log_noise
 
 import noiseaware as na
 from noiseaware.sampler import _latent_sum
@@ -110,8 +111,8 @@ def test_counts_far_outside_what_is_possible(law, y, matches, seed):
     release = na.Release(family=na.family.Bernoulli(), values=[y], n=1000, mechanism=MECHANISMS[law](40.0))
     draws = na.infer(release, na.prior.Beta(2, 3), num_draws=DRAWS, seed=seed).draws["theta"]
     k = np.arange(1001)
-    log_noise = -np.abs(y - k) / 40 if "laplace" in law else -0.5 * ((y - k) / 40) ** 2
-    weight = np.exp(stats.betabinom.logpmf(k, 1000, 2, 3) + log_noise - log_noise.max())
+    noise = log_noise(law, 40.0, y - k)
+    weight = np.exp(stats.betabinom.logpmf(k, 1000, 2, 3) + noise - noise.max())
     weight /= weight.sum()
     matches(draws, lambda t: np.array([weight @ stats.beta.cdf(q, 2 + k, 1003 - k) for q in t]))
 

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.weighted import LEVELS, shares, worth
 
 import noiseaware as na
 from noiseaware.sampler import _moment, _noise_variance, exact, gibbs
 
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 N, DRAWS = 1000, 50
 # What the central limit theorem and the two views of s cost at n = 1000, measured with 4·10⁵ draws of each.
 APPROXIMATION = 0.012
@@ -99,12 +99,9 @@ def test_mean_and_variance_match_importance_sampling(seed):
     release = na.Release(family=na.family.Normal(), values=y, n=n, mechanism=na.mechanism.Laplace(scale))
     posterior = na.infer(release, prior, method="gibbs", num_draws=8000, seed=seed)
     assert not posterior.is_exact
-    effective = weight.sum() ** 2 / (weight**2).sum()
-    error = 4.5 * np.sqrt(LEVELS * (1 - LEVELS)) * (1 / 2000 + 1 / effective) ** 0.5
+    error = 4.5 * np.sqrt(LEVELS * (1 - LEVELS)) * (1 / 2000 + 1 / worth(weight)) ** 0.5
     for name, values in (("mean", mean), ("variance", variance)):
-        order = np.argsort(values)
-        cumulative = np.cumsum(weight[order]) / weight.sum()
-        share = np.interp(np.quantile(posterior.draws[name], LEVELS), values[order], cumulative)
+        share = shares(posterior.draws[name], values, weight)
         assert (np.abs(share - LEVELS) <= error + 0.02).all(), (name, share)
 
 

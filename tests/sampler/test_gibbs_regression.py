@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.weighted import LEVELS, shares, worth
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.sampler import _noise_variance, _regression_moment, gibbs_regression
 
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 N, DRAWS = 200, 20
 # What the central limit theorem and the two views of s cost at n = 200: with 4·10⁴ draws no level was off by more
 # than 0.006 at Laplace noise of scale 8, where the standard error was 0.005.
@@ -79,18 +79,13 @@ def released(p: int, scale: float) -> np.ndarray:
 
 def levels(found: np.ndarray, theta: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The oracle's CDF at the draws' quantiles, a row for each number of θ."""
-    assert np.isfinite(found).all()
-    rows = []
-    for values, drawn in zip(theta.T, found.reshape(-1, theta.shape[1]).T, strict=True):
-        order = np.argsort(values)
-        rows.append(np.interp(np.quantile(drawn, LEVELS), values[order], np.cumsum(weight[order]) / weight.sum()))
-    return np.array(rows)
+    pairs = zip(theta.T, found.reshape(-1, theta.shape[1]).T, strict=True)
+    return np.array([shares(drawn, values, weight) for values, drawn in pairs])
 
 
 def allowed(chains: int, weight: np.ndarray) -> np.ndarray:
     """4.5 standard errors if only one in four draws counted, and what the approximation costs."""
-    effective = weight.sum() ** 2 / (weight**2).sum()
-    return 4.5 * np.sqrt(LEVELS * (1 - LEVELS) * (4 / (chains * DRAWS) + 1 / effective)) + APPROXIMATION
+    return 4.5 * np.sqrt(LEVELS * (1 - LEVELS) * (4 / (chains * DRAWS) + 1 / worth(weight))) + APPROXIMATION
 
 
 def drawn(variant, family, prior, mechanism, y, seed: int, chains: int, n: int = N) -> np.ndarray:
@@ -110,8 +105,8 @@ def compare(p: int, noises, seed: int, *, chains: int, size: int) -> None:
         y = released(p, mechanism.spread)
         weight = np.exp(np.asarray(mechanism.log_density(y - s)).sum(1))
         found = drawn(gibbs_regression.UPDATE, family_of(p), prior_of(p), mechanism, y, seed, chains)
-        shares = levels(found, theta, weight)
-        assert (np.abs(shares - LEVELS) <= allowed(chains, weight)).all(), shares
+        found = levels(found, theta, weight)
+        assert (np.abs(found - LEVELS) <= allowed(chains, weight)).all(), found
 
 
 # ---- moments -------------------------------------------------------------------------------------------------------
@@ -197,8 +192,8 @@ def test_known_moments_match_importance_sampling(seed):
     covariates = na.prior.CovariateMoments(np.array([mean, mean**2 + variance]), moments)
     prior = na.prior.Independent(regression=prior_of(1).parts["regression"], covariates=covariates)
     found = drawn(gibbs_regression.PRIOR, family_of(1), prior, na.mechanism.Laplace(scale), y, seed, 200)
-    shares = levels(found, theta, weight)
-    assert (np.abs(shares - LEVELS) <= allowed(200, weight)).all(), shares
+    found = levels(found, theta, weight)
+    assert (np.abs(found - LEVELS) <= allowed(200, weight)).all(), found
 
 
 @pytest.mark.slow
@@ -249,8 +244,8 @@ def test_noisy_matches_importance_sampling_where_its_moments_are_right(seed):
     weight = np.exp(-np.abs(y - s).sum(1) / scale)
     mechanism = na.mechanism.Laplace(np.append(np.full(5, scale), [1e-9, 1e-9]))
     found = drawn(gibbs_regression.NOISY, family, prior_of(1), mechanism, whole, seed, 200)
-    shares = levels(found, theta, weight)
-    assert (np.abs(shares - LEVELS) <= allowed(200, weight)).all(), shares
+    found = levels(found, theta, weight)
+    assert (np.abs(found - LEVELS) <= allowed(200, weight)).all(), found
 
 
 # ---- edges -----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
+from tests.sampler.weighted import LEVELS, shares, weights, worth
 
 import noiseaware as na
 from noiseaware.sampler import hmc
@@ -20,7 +21,6 @@ CUT = {
     "logistic": na.family.LogisticRegression("x", bounds=(-0.3, 0.1)),
     "poisson": na.family.PoissonRegression("x", bounds={"x": (-0.3, 0.1), "y": (0, 6)}),
 }
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
 @pytest.mark.slow
@@ -38,19 +38,17 @@ def test_the_posterior_is_that_of_prior_tables_weighted_by_the_noise(name, cuts,
     with jax.enable_x64(True):
         tables = simulate(key, model, prior, mechanism, n, 200_000)
         log_weight = np.asarray(mechanism.log_density(jnp.asarray(values) - tables.altered_s).sum(1))
-    weight = np.exp(log_weight - log_weight.max())
-    effective = weight.sum() ** 2 / (weight**2).sum()
-    assert effective > 3000
+    weight = weights(log_weight)
+    assert worth(weight) > 3000
     release = na.Release(family=model, values=values, n=n, mechanism=mechanism)
     posterior = na.infer(release, prior, seed=1)
     assert posterior.method == "hmc"
     assert not posterior.is_exact
     assert ("clamped records are good to" in posterior.explanation) == cuts
     for j, draws in enumerate(posterior.draws["coefficients"].T):
-        theta = np.asarray(tables.theta[:, j])
-        cdf = np.array([weight[theta <= q].sum() for q in np.quantile(draws, LEVELS)]) / weight.sum()
-        error = np.sqrt(LEVELS * (1 - LEVELS) * (1 / effective + 1 / 1000))
-        assert (np.abs(cdf - LEVELS) <= 4 * error + 0.02).all(), cdf
+        share = shares(draws, np.asarray(tables.theta[:, j]), weight)
+        error = np.sqrt(LEVELS * (1 - LEVELS) * (1 / worth(weight) + 1 / 1000))
+        assert (np.abs(share - LEVELS) <= 4 * error + 0.02).all(), share
 
 
 @pytest.mark.slow

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
+from tests.sampler.weighted import LEVELS, weights
 
 import noiseaware as na
 from noiseaware.sampler import _mode, _target, hmc, individual
 
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 DRAWS = 4000
 LAWS = {"laplace": na.mechanism.Laplace, "gaussian": na.mechanism.Gaussian}
 
@@ -50,7 +50,7 @@ def weighted(law: str, scale, y: np.ndarray, tables: list[tuple[np.ndarray, np.n
     theta, s = (np.concatenate(parts) for parts in zip(*tables, strict=True))
     away = (y - s) / scale
     log_weight = -np.abs(away).sum(1) if law == "laplace" else -0.5 * (away**2).sum(1)
-    weight = np.exp(log_weight - log_weight.max())
+    weight = weights(log_weight)
     weight /= weight.sum()
     return (lambda j, points: np.array([weight[theta[:, j] <= p].sum() for p in points])), 1 / (weight**2).sum()
 

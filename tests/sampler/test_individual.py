@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.weighted import LEVELS, shares, weights, worth
 
 import noiseaware as na
 from noiseaware.sampler import individual
 
-LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 SHAPE, SCALE, DOF = 5.0, 2.0, 6
 
 
@@ -44,15 +44,11 @@ def predictive(rng, p: int, n: int, size: int, *, is_clamped: bool = True) -> tu
     return np.column_stack([theta, variance]), np.concatenate([u.sum(-1), squares], axis=1)
 
 
-def shares(found: np.ndarray, theta: np.ndarray, log_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def levels(found: np.ndarray, theta: np.ndarray, log_weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The oracle's CDF at the draws' quantiles, and 4.5 standard errors if only half of the draws counted."""
-    weight = np.exp(log_weight - log_weight.max())
-    effective = weight.sum() ** 2 / (weight**2).sum()
-    rows = []
-    for values, drawn in zip(theta.T, found.T, strict=True):
-        order = np.argsort(values)
-        rows.append(np.interp(np.quantile(drawn, LEVELS), values[order], np.cumsum(weight[order]) / weight.sum()))
-    return np.array(rows), 4.5 * np.sqrt(LEVELS * (1 - LEVELS) * (2 / len(found) + 1 / effective))
+    weight = weights(log_weight)
+    rows = [shares(drawn, values, weight) for drawn, values in zip(found.T, theta.T, strict=True)]
+    return np.array(rows), 4.5 * np.sqrt(LEVELS * (1 - LEVELS) * (2 / len(found) + 1 / worth(weight)))
 
 
 def released(p: int, n: int, mechanism) -> na.Release:
@@ -81,11 +77,11 @@ def test_draws_match_importance_sampling(name, x64, key, seed):
     assert found.shape == (4000, p + 2)
     theta, s = predictive(np.random.default_rng(seed), p, n, size)
     distance = release.values - s
-    share, most = shares(found, theta, np.asarray(mechanism.log_density(distance)).sum(1))
+    share, most = levels(found, theta, np.asarray(mechanism.log_density(distance)).sum(1))
     assert (np.abs(share - LEVELS) <= most).all(), share
     # the same comparison sees what is wrong: a prior for a posterior, noise of twice the scale
     for log_weight in (np.zeros(size), np.asarray(mechanism.log_density(0.5 * distance)).sum(1)):
-        share, most = shares(found, theta, log_weight)
+        share, most = levels(found, theta, log_weight)
         assert (np.abs(share - LEVELS) > most).any(), share
 
 
@@ -115,7 +111,7 @@ def test_clamping_is_part_of_the_model(x64, key, seed):
     release = released(1, 8, mechanism)
     found = np.asarray(individual.draws(key, release, prior_of(1), 20_000))
     theta, s = predictive(np.random.default_rng(seed), 1, 8, 1_000_000, is_clamped=False)
-    share, most = shares(found, theta, np.asarray(mechanism.log_density(release.values - s)).sum(1))
+    share, most = levels(found, theta, np.asarray(mechanism.log_density(release.values - s)).sum(1))
     assert (np.abs(share - LEVELS) > most).any(), share
 
 
