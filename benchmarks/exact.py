@@ -26,8 +26,8 @@ from noiseaware.sampler import _parameter
 N, A, B, DRAWS = 1000, 10.0, 10.0, 100_000
 
 
-def best(work, repeats: int = 7) -> float:
-    """The median time, after one call that compiles."""
+def median_time(work, repeats: int = 7) -> float:
+    """Of some runs, after one that compiles."""
     work()
     times = []
     for _ in range(repeats):
@@ -44,7 +44,7 @@ def ours(y: float, n: int, epsilon: float):
     start = time.perf_counter()
     compiled = _parameter.draws.lower(*arguments, num_draws=DRAWS, listed=listed).compile()
     compile_time = time.perf_counter() - start
-    return best(lambda: compiled(*arguments).block_until_ready()), compile_time
+    return median_time(lambda: compiled(*arguments).block_until_ready()), compile_time
 
 
 def printed(y: float, epsilon: float, sweeps: int, rng: np.random.Generator) -> np.ndarray:
@@ -116,14 +116,14 @@ def main() -> None:
                 f"{count}: draws against NUTS", rate / nuts_rate, "{} ×",
                 at_least=500, ours=own, against=f"NumPyro, {nuts_rate:,.0f} ESS/s",
             )  # fmt: skip
-            floor = best(lambda y=y: rng.beta(A + y, B + N - y, DRAWS))
+            floor = median_time(lambda y=y: rng.beta(A + y, B + N - y, DRAWS))
             print(f"  (c) NumPy conjugate draws:     {1e3 * floor:9.1f} ms,    ours {seconds / floor:9.2f} × the time")
             table.add(
                 f"{count}: time of {DRAWS:,} draws against conjugate ones, the floor", seconds / floor, "{} ×",
                 at_most=5, ours=f"{1e3 * seconds:.1f} ms", against=f"NumPy, {1e3 * floor:.1f} ms",
             )  # fmt: skip
             draw = jax.jit(lambda key, y: jax.random.beta(key, A + y, B + N - y, (DRAWS,)))
-            floor = best(lambda y=y, draw=draw: draw(jax.random.key(0), y).block_until_ready())
+            floor = median_time(lambda y=y, draw=draw: draw(jax.random.key(0), y).block_until_ready())
             print(f"      JAX conjugate draws:       {1e3 * floor:9.1f} ms,    ours {seconds / floor:9.2f} × the time")
         small, large = (ours(0.43 * n, n, 0.01)[0] for n in (10**4, 10**8))
         print(f"n = 10⁸ against n = 10⁴: {large / small:.2f} × the time")

@@ -88,7 +88,7 @@ def draw_layers(path: Path) -> None:
     width = min(2.1, 10 / max(map(len, rows)) - 0.25)
     for name, (x, y) in places.items():
         colour = RED if name == "custodian" else BLUE
-        _box(axes, x, y, name if (SOURCE / name).is_dir() is False else f"{name}/", colour, width=width)
+        _box(axes, x, y, f"{name}/" if (SOURCE / name).is_dir() else name, colour, width=width)
     axes.set(xlim=(0, 10), ylim=(0.4, len(rows) + 0.6))
     axes.axis("off")
     figure.savefig(path, dpi=140)

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import noiseaware as na
@@ -151,10 +152,15 @@ def test_a_bad_setting_is_a_sentence(wrong, sentence):
         na.audit(na.family.Exponential("x"), epsilon=1)
 
 
-def test_the_noise_is_that_of_a_release():
-    """The same grid and the same scale, for a promise of ε."""
-    grid = agreeing.finest_grid(FAMILIES["poisson"], Pure(1), "replace")  # type: ignore[arg-type]
-    assert grid.mechanism == calibrated(Pure(1), 12, 144)  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["poisson", "exponential", "regression"])
+def test_the_noise_is_that_of_a_release(name, monkeypatch):
+    """The same grid and the same scale."""
+    made, honest = [], auditing._losses
+    monkeypatch.setattr(auditing, "_losses", lambda grid, *rest: made.append(grid) or honest(grid, *rest))
+    na.audit(FAMILIES[name], epsilon=0.7, num_releases=1000)
+    release = na.release(pd.DataFrame({"x": [1.0, 2.0], "y": [2.5, 3.0]}), FAMILIES[name], epsilon=0.7)
+    assert made
+    assert all((grid.mechanism, 2.0**-grid.exponent) == (release.mechanism, release.grid) for grid in made)
 
 
 def test_the_picture_has_the_claim_in_it():

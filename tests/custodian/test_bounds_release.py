@@ -97,7 +97,7 @@ REFUSED = {
     "quantile 1": ({"bounds_quantiles": (0.1, 1)}, "on either side of 0.5"),
     "quantile too fine": ({"bounds_quantiles": (0.1, "0.9999999")}, "at most six decimals"),
     "tiny epsilon": ({"epsilon": 1e-300}, "nearer to 1"),
-    "huge epsilon": ({"epsilon": 1e300}, "epsilon"),
+    "huge epsilon": ({"epsilon": 1e300}, "no float can hold the scale of the choice"),
     "other word": ({"bounds": "secret"}, "bounds must be 'private'"),
     "numbers": ({"bounds": (0, 9)}, "stand in the family as two numbers"),
     "share alone": ({"bounds": None, "bounds_share": 0.2, "family": na.family.Bernoulli("x")}, "must be left out"),
@@ -162,7 +162,7 @@ def test_a_file_without_the_new_fields_still_loads():
     [
         ({"bounds_share": "1"}, "bounds_share must be between 0 and 1"),
         ({"bounds_share": "-1"}, "bounds_share must be positive"),
-        ({"bounds_share": 0.1}, "bounds_share"),
+        ({"bounds_share": 0.1}, "bounds_share: Input should be a valid string"),
         ({"bounds_quantiles": ["0.9", "0.1"]}, "bounds_quantiles must be one or two in order"),
         ({"bounds_quantiles": ["0.1", "0.2", "0.3"]}, "bounds_quantiles must be one or two in order"),
         ({"bounds_quantiles": ["many"]}, "bounds_quantiles must be a positive number"),

@@ -202,7 +202,7 @@ def test_budget_is_charged_before_noise_is_drawn(clinic, tmp_path, monkeypatch):
         raise RuntimeError("the machine went down")
 
     monkeypatch.setattr("noiseaware.custodian.grid.draw", crash)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(RuntimeError, match="went down"):
         na.release(clinic, FAMILIES["poisson"], epsilon=1, ledger=ledger)
     assert ledger.remaining == 0
 

@@ -60,20 +60,21 @@ def test_dirichlet(x64, key):
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "sentence"),
     [
-        lambda: Beta(0, 1),
-        lambda: Beta(1, float("nan")),
-        lambda: Beta(np.int64(-1), 2),
-        lambda: Beta(np.array(-1.0), 2),
-        lambda: Normal(0, "x"),
-        lambda: Gamma(-1, 1),
-        lambda: Normal(0, 0),
-        lambda: Normal(float("inf"), 1),
-        lambda: Dirichlet([1]),
-        lambda: Dirichlet([1, -1]),
+        (lambda: Beta(0, 1), "a must be positive and finite, got 0"),
+        (lambda: Beta(1, float("nan")), "b must be positive and finite, got nan"),
+        (lambda: Beta(np.int64(-1), 2), "a must be positive and finite, got -1"),
+        (lambda: Beta(np.array(-1.0), 2), "a must be positive and finite, got -1.0"),
+        (lambda: Normal(0, "x"), "variance must be positive and finite, got 'x'"),
+        (lambda: Gamma(-1, 1), "shape must be positive and finite, got -1"),
+        (lambda: Normal(0, 0), "variance must be positive and finite, got 0"),
+        (lambda: Normal(float("inf"), 1), "mean must be finite, got inf"),
+        (lambda: Dirichlet([1]), "concentration must have two or more entries, got 1"),
+        (lambda: Dirichlet([1, -1]), "concentration must be positive and finite, got -1.0"),
     ],
 )
-def test_bad_parameters_are_refused(make):
-    with pytest.raises(ValueError, match="must"):
+def test_bad_parameters_are_refused(make, sentence):
+    with pytest.raises(ValueError) as refusal:
         make()
+    assert str(refusal.value) == f"{sentence}."

@@ -124,7 +124,9 @@ def test_a_family_of_ones_own_that_says_nothing_of_residuals(x64, key, monkeypat
     """Records of their own are carried as well as any, only less far."""
     monkeypatch.setattr(NormalMean, "carried", AbstractFamily.carried)
     jax.clear_caches()
-    for share, most in levels_of(*released("normal, clamped"), key):
+    found = levels_of(*released("normal, clamped"), key)
+    jax.clear_caches()
+    for share, most in found:
         assert (np.abs(share - LEVELS) <= most).all(), (share, most)
 
 
