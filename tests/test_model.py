@@ -102,6 +102,27 @@ def test_a_site_needs_numpyro(monkeypatch):
         na.model.noisy_statistics
 
 
+def test_sites_add_what_a_release_says(x64, key):
+    """p(31 | 25) of a statistic that the model has itself, and two releases whose statistics it has not."""
+    numpyro = pytest.importorskip("numpyro")
+    noise = DiscreteLaplace(10.0)
+
+    def model():
+        na.model.noisy_statistics("counts", [COUNT, COUNT], jnp.asarray([0.2, 0.3]))
+        numpyro.sample("y", na.model.NoisySum(25.0, noise), obs=31.0)
+
+    with jax.numpy_dtype_promotion("standard"):
+        found, _ = numpyro.infer.util.log_density(model, (), {}, {})
+    wanted = na.model.log_likelihood(COUNT, jnp.asarray([0.2, 0.3])).sum() + np.log(np.tanh(0.05)) - 0.6
+    assert float(found) == pytest.approx(float(wanted), rel=1e-12)
+    law = na.model.NoisySum(jnp.asarray([25.0, 40.0]), noise)
+    assert law.mean.tolist() == [25.0, 40.0]
+    # 10 000 draws of standard deviation 14.1
+    assert np.asarray(law.sample(key, (10_000,))).mean(0) == pytest.approx([25.0, 40.0], abs=4.5 * 14.2 / 100)
+    with pytest.raises(ValueError, match="mechanism must have noise"):
+        na.model.NoisySum(25.0, Identity())
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("way", ["summed out", "latent"])
