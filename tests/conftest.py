@@ -2,6 +2,7 @@
 
 import os
 import random
+import signal
 import zlib
 
 import hypothesis
@@ -27,6 +28,10 @@ hypothesis.settings.register_profile("noiseaware", derandomize=True, deadline=No
 hypothesis.settings.load_profile("noiseaware")
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+
+# A shell that starts the tests in the background has interrupts ignored, and every command that they start would too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
