@@ -50,9 +50,6 @@ def test_numbers_of_numpy_are_numbers():
     assert na.family.Binomial(trials=np.int64(3)) == na.family.Binomial(trials=3)
 
 
-<<<<<<< HEAD
-@pytest.mark.parametrize("scale", ["1", True, None, np.nan, [1.0, "2"], [1.0, True]])
-=======
 def test_what_is_known_of_values_is_told_in_words():
     levels = na.family.Categorical(levels=["a", "b", "c", "d"])
     within = [(-np.inf, 4), None, (6, np.inf), (7.5, 12.5)]
@@ -70,8 +67,7 @@ def test_a_noisy_number_of_records_is_reckoned_with_as_one_or_more():
     assert na.Release(**GIVEN).likely_n == 10
 
 
-@pytest.mark.parametrize("scale", ["1", True, None, np.nan])
->>>>>>> 3ea95f8 (Try options, properties and laws that no test had touched; programs of a function are made in one place)
+@pytest.mark.parametrize("scale", ["1", True, None, np.nan, [1.0, "2"], [1.0, True]])
 def test_what_a_scale_is_not(scale):
     with pytest.raises(ValueError, match="scale must be"):
         na.mechanism.Laplace(scale)

@@ -23,7 +23,6 @@ API_PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="u
 def _members(folder: str) -> list[str]:
     """The classes and functions of the project that a folder offers."""
     module = importlib.import_module(f"noiseaware.{folder}")
-<<<<<<< HEAD
     found = {name: getattr(module, name) for name in dir(module) if not name.startswith("_")}
     own = {name for name, value in found.items() if getattr(value, "__module__", "").startswith("noiseaware")}
     return sorted(name for name in own if inspect.isclass(found[name]) or inspect.isfunction(found[name]))
@@ -31,9 +30,6 @@ def _members(folder: str) -> list[str]:
 
 def _is_undocumented(member: object) -> bool:
     return (inspect.isfunction(member) or isinstance(member, property)) and not inspect.getdoc(member)
-=======
-    return sorted(name for name, value in vars(module).items() if inspect.isclass(value) or inspect.isfunction(value))
->>>>>>> 3ea95f8 (Try options, properties and laws that no test had touched; programs of a function are made in one place)
 
 
 def test_all_is_what_type_checkers_see():
