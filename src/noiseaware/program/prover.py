@@ -35,6 +35,8 @@ class Prover:
         return best if self._stays_within(pairs, value, number(best)) else None
 
     def _largest(self, pairs: Pairs, difference: Expression) -> Fraction | None:
+        if self._is_over:
+            return None
         optimizer = z3.Optimize()
         optimizer.set("timeout", self._milliseconds)
         optimizer.add(*pairs.known)
@@ -83,10 +85,17 @@ class Prover:
         return self._check(pairs, claim, *smallest) != z3.sat and self._check(pairs, claim) == z3.unsat
 
     def _check(self, pairs: Pairs, *claims: Expression) -> z3.CheckSatResult:
+        if self._is_over:
+            return z3.unknown
         solver = z3.Solver()
         solver.set("timeout", self._milliseconds)
         solver.add(*pairs.known, *claims)
         return solver.check()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether time is up: then nothing is asked, since what z3 answers at once would be an answer by chance."""
+        return time.perf_counter() >= self.deadline
 
     @property
     def _milliseconds(self) -> int:
