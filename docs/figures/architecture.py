@@ -79,27 +79,28 @@ def draw_layers(path: Path) -> None:
         for i, row in enumerate(rows)
         for j, name in enumerate(row)
     }
+    width, boxes = min(2.1, 10 / max(map(len, rows)) - 0.25), {}
+    for name, (x, y) in places.items():
+        colour = RED if name == "custodian" else BLUE
+        boxes[name] = _box(axes, x, y, f"{name}/" if (SOURCE / name).is_dir() else name, colour, width=width)
     for name, other in direct(imports()):
         if name in places and other in places:
             bend = 0.12 if places[name][0] <= places[other][0] else -0.12
-            arrow = {"arrowstyle": "-|>", "color": GREY, "alpha": 0.55, "lw": 0.9}
-            arrow |= {"connectionstyle": f"arc3,rad={bend}", "shrinkA": 13, "shrinkB": 13}
-            axes.annotate("", xy=places[other], xytext=places[name], arrowprops=arrow)
-    width = min(2.1, 10 / max(map(len, rows)) - 0.25)
-    for name, (x, y) in places.items():
-        colour = RED if name == "custodian" else BLUE
-        _box(axes, x, y, f"{name}/" if (SOURCE / name).is_dir() else name, colour, width=width)
+            arrow = {"arrowstyle": "-|>", "color": GREY, "alpha": 0.7, "lw": 0.9, "shrinkA": 0, "shrinkB": 1}
+            arrow |= {"connectionstyle": f"arc3,rad={bend}", "patchA": boxes[name], "patchB": boxes[other]}
+            axes.annotate("", xy=places[other], xytext=places[name], arrowprops=arrow, zorder=2)
     axes.set(xlim=(0, 10), ylim=(0.4, len(rows) + 0.6))
     axes.axis("off")
     figure.savefig(path, dpi=140)
     plt.close(figure)
 
 
-def _box(axes, x: float, y: float, text: str, colour: str, *, width: float, height: float = 0.46) -> None:
+def _box(axes, x: float, y: float, text: str, colour: str, *, width: float, height: float = 0.46) -> FancyBboxPatch:
     corner = (x - width / 2, y - height / 2)
     style = {"boxstyle": "round,pad=0.02,rounding_size=0.12", "fc": "white", "ec": colour, "lw": 1.6}
-    axes.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **style))
+    box = axes.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **style))
     axes.text(x, y, text, ha="center", va="center", fontsize=10, color=colour, zorder=4)
+    return box
 
 
 # ---- the way of one table ------------------------------------------------------------------------------------
