@@ -1,6 +1,6 @@
 """Private bounds: drawn with the law that was proved, and near the quantiles.
 
-Draws for privacy cannot be seeded, so a test of their law raises a false alarm now and then: one in a million each.
+Draws for privacy cannot be seeded, so a test of their law raises a false alarm now and then: a few in a million each.
 """
 
 import itertools
