@@ -12,6 +12,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from contextlib import redirect_stderr
+from itertools import chain
 from pathlib import Path
 
 import matplotlib
@@ -19,6 +20,7 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.patches import FancyBboxPatch
 
 import noiseaware as na
@@ -27,6 +29,8 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "noiseaware"
 STATIC = ROOT / "docs" / "_static"
 BLUE, RED, GREY = "#1f5a94", "#b3332b", "#6b7280"
+WIDTH, STEP, BOX = 12.0, 0.72, (1.9, 0.4)  # of the layers: how wide, from row to row, and each box
+_TRIES = 40
 
 
 # ---- who imports whom ----------------------------------------------------------------------------------------
@@ -73,30 +77,60 @@ def direct(edges: dict[str, set[str]]) -> list[tuple[str, str]]:
 def draw_layers(path: Path) -> None:
     rows = [[name for name in row if name != "__main__"] for row in layers()]
     rows = [row for row in rows if row]
-    figure, axes = plt.subplots(figsize=(9, 11), layout="constrained")
-    places = {
-        name: ((2 * j + 1) / (2 * len(row)) * 10, len(rows) - i)
-        for i, row in enumerate(rows)
-        for j, name in enumerate(row)
-    }
-    width, boxes = min(2.1, 10 / max(map(len, rows)) - 0.25), {}
+    arrows = [(name, other) for name, other in direct(imports()) if {name, other} <= {*chain(*rows)}]
+    places, bends = arranged(rows, arrows)
+    figure, axes = plt.subplots(figsize=(10, 11), layout="constrained")
+    boxes = {}
     for name, (x, y) in places.items():
-        colour = RED if name == "custodian" else BLUE
-        boxes[name] = _box(axes, x, y, f"{name}/" if (SOURCE / name).is_dir() else name, colour, width=width)
-    for name, other in direct(imports()):
-        if name in places and other in places:
-            bend = 0.12 if places[name][0] <= places[other][0] else -0.12
-            arrow = {"arrowstyle": "-|>", "color": GREY, "alpha": 0.7, "lw": 0.9, "shrinkA": 0, "shrinkB": 1}
-            arrow |= {"connectionstyle": f"arc3,rad={bend}", "patchA": boxes[name], "patchB": boxes[other]}
-            axes.annotate("", xy=places[other], xytext=places[name], arrowprops=arrow, zorder=2)
-    axes.set(xlim=(0, 10), ylim=(0.4, len(rows) + 0.6))
+        shown, colour = f"{name}/" if (SOURCE / name).is_dir() else name, RED if name == "custodian" else BLUE
+        boxes[name] = _box(axes, x, y, shown, colour)
+    for (name, other), bend in zip(arrows, bends, strict=True):
+        arrow = {"arrowstyle": "-|>", "color": GREY, "alpha": 0.7, "lw": 0.9, "shrinkA": 0, "shrinkB": 1}
+        arrow |= {"connectionstyle": f"arc3,rad={bend}", "patchA": boxes[name], "patchB": boxes[other]}
+        axes.annotate("", xy=places[other], xytext=places[name], arrowprops=arrow, zorder=2)
+    axes.set(xlim=(-0.1, WIDTH + 0.1), ylim=(-len(rows) * STEP, 0), aspect="equal")
     axes.axis("off")
     figure.savefig(path, dpi=140)
     plt.close(figure)
 
 
-def _box(axes, x: float, y: float, text: str, colour: str, *, width: float, height: float = 0.46) -> FancyBboxPatch:
-    corner = (x - width / 2, y - height / 2)
+def arranged(
+    rows: list[list[str]], arrows: list[tuple[str, str]]
+) -> tuple[dict[str, tuple[float, float]], list[float]]:
+    """Where each box stands in its row, and how each arrow bends, so that few arrows pass behind a box."""
+    names, rng = [*chain(*rows)], np.random.default_rng(3)
+    places = np.array(
+        [((j + 0.5) / len(row) * WIDTH, -(i + 0.5) * STEP) for i, row in enumerate(rows) for j in range(len(row))]
+    )
+    ends = np.array([(names.index(name), names.index(other)) for name, other in arrows])
+    least, bends = _bent(places, ends)
+    for k in np.tile(np.arange(len(names)), _TRIES):
+        tried = places.copy()
+        tried[k, 0] = rng.uniform(BOX[0] / 2, WIDTH - BOX[0] / 2)
+        beside = (tried[:, 1] == tried[k, 1]) & (np.arange(len(names)) != k)
+        if (abs(tried[beside, 0] - tried[k, 0]) > BOX[0] + 0.25).all():
+            cost, found = _bent(tried, ends)
+            if cost < least:
+                places, least, bends = tried, cost, found
+    return dict(zip(names, map(tuple, places.tolist()), strict=True)), bends.tolist()
+
+
+def _bent(places: np.ndarray, ends: np.ndarray) -> tuple[float, np.ndarray]:
+    """The bend of each arrow that meets the fewest boxes, and how bad all of them are: boxes met, then length."""
+    start, end = (places[side][:, None, None] for side in ends.T)
+    bends, t = np.linspace(-0.6, 0.6, 17)[:, None, None], np.linspace(0, 1, 17)[:, None]
+    middle = (start + end) / 2 + bends * ((end - start) @ [[0, -1], [1, 0]])
+    curves = (1 - t) ** 2 * start + 2 * t * (1 - t) * middle + t**2 * end
+    inside = (abs(curves[..., None, :] - places) < np.array(BOX) / 2 + 0.12).all(axis=-1)
+    own = (np.arange(len(places)) == ends[..., None]).any(axis=1)
+    met = (inside & ~own[:, None, None]).sum(axis=(2, 3))
+    outside = (abs(curves[..., 0] - WIDTH / 2) > WIDTH / 2).sum(axis=2)
+    cost = 30 * (met + outside) + np.linalg.norm(np.diff(curves, axis=2), axis=-1).sum(axis=2)
+    return float(cost.min(axis=1).sum()), bends[cost.argmin(axis=1), 0, 0]
+
+
+def _box(axes, x: float, y: float, text: str, colour: str) -> FancyBboxPatch:
+    (width, height), corner = BOX, (x - BOX[0] / 2, y - BOX[1] / 2)
     style = {"boxstyle": "round,pad=0.02,rounding_size=0.12", "fc": "white", "ec": colour, "lw": 1.6}
     box = axes.add_patch(FancyBboxPatch(corner, width, height, zorder=3, **style))
     axes.text(x, y, text, ha="center", va="center", fontsize=10, color=colour, zorder=4)
