@@ -19,5 +19,5 @@ def kind(value: object) -> str:
 
 def shown(value: object, longest: int = 60) -> str:
     """What was given, as Python writes it and cut short."""
-    text = repr(value.item() if isinstance(value, np.generic) else value)
+    text = repr(value.tolist() if isinstance(value, np.generic | np.ndarray) else value)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

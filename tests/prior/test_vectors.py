@@ -184,10 +184,15 @@ def test_known_moments_leave_nothing_unknown(x64, key):
         (lambda: NormalInverseWishart([0, 0], 0, 1, 5), "count must be positive and finite, got 0"),
         (lambda: NormalInverseWishart([0, 0], 1, 1, 1), "dof must be above 1 for 2 dimensions, got 1"),
         (lambda: NormalInverseWishart([0, float("inf")], 1, 1, 5), "mean must be finite"),
+        (lambda: NormalInverseWishart([0, 0], 1, 5, np.eye(2)), r"dof must be one number, .* got \[\[1.0, 0.0\]"),
+        (lambda: NormalInverseGamma([0, 0], 1, [3, 3], 3), r"shape must be one number, .* got \[3, 3\]"),
+        (lambda: NormalInverseGamma(np.zeros((2, 2)), 1, 3, 3), "mean must be a number, or a list of them, got"),
+        (lambda: MultivariateNormal(["low"], 1), "mean must be a number, or a list of them, got"),
         (lambda: Independent(), "Independent must have one or more priors"),
         (lambda: Independent(rate=3.0), "rate must be one of noiseaware.prior, got float"),
         (lambda: CovariateMoments(np.zeros(2), np.zeros((3, 3))), r"covariance must be 2 × 2, got \(3, 3\)"),
         (lambda: CovariateMoments(np.full(2, np.nan), np.eye(2)), "mean must be finite"),
+        (lambda: CovariateMoments([0, 0], [1, 2]), r"covariance must be 2 × 2, got \(2,\)"),
     ],
 )  # fmt: skip
 def test_bad_parameters_are_refused_in_a_sentence(make, sentence):

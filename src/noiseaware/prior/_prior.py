@@ -11,6 +11,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from noiseaware.given import shown
+
 Numeric = Float[Array, "..."] | float
 """A number, or a batch of them."""
 
@@ -63,6 +65,20 @@ class AbstractScalarPrior(AbstractRealPrior):
         return 1
 
 
+def mean_vector(value) -> np.ndarray | Float[Array, " d"]:
+    """The mean of several numbers from a list of them, or from one."""
+    if isinstance(value, jax.Array):
+        return value
+    try:
+        given = np.atleast_1d(np.asarray(value, dtype=float))
+    except (TypeError, ValueError):
+        raise ValueError(f"mean must be a number, or a list of them, got {shown(value)}.") from None
+    if given.ndim != 1:
+        raise ValueError(f"mean must be a number, or a list of them, got {shown(value)}.")
+    check_number("mean", given, positive=False)
+    return given
+
+
 def precision_matrix(value, size: int, *, name: str = "precision") -> np.ndarray | Float[Array, "d d"]:
     """A positive definite matrix from itself, from its diagonal or from a number times the identity."""
     if isinstance(value, jax.Array):
@@ -80,11 +96,16 @@ def precision_matrix(value, size: int, *, name: str = "precision") -> np.ndarray
     return given
 
 
-def check_number(name: str, value: object, *, positive: bool) -> None:
-    """Refuse a parameter that is not finite (or not positive); what JAX holds passes, and a matrix need not be > 0."""
+def check_number(name: str, value: object, *, positive: bool, is_single: bool = False) -> None:
+    """Refuse a parameter that is not finite (or not positive); what JAX holds passes, and a matrix need not be > 0.
+
+    Most may be an array, of a prior for each of several; one that is single may not.
+    """
     if isinstance(value, jax.Array):
         return
     rule = "positive and finite" if positive else "finite"
+    if is_single and np.ndim(value):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must be one number, {rule}, got {shown(value)}.")
     try:
         given = np.asarray(value, dtype=float)
     except (TypeError, ValueError):

@@ -5,11 +5,12 @@
 It has no unknown parameter: what is believed of covariates is taken as known.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractPrior, check_number
+from noiseaware.prior._prior import AbstractPrior, check_number, mean_vector
 
 
 class CovariateMoments(AbstractPrior):
@@ -21,9 +22,12 @@ class CovariateMoments(AbstractPrior):
     mean: np.ndarray | Float[Array, " k"]
     covariance: np.ndarray | Float[Array, "k k"]
 
+    def __init__(self, mean, covariance) -> None:
+        self.mean = mean_vector(mean)
+        self.covariance = covariance if isinstance(covariance, jax.Array) else np.asarray(covariance, dtype=float)
+
     def __check_init__(self) -> None:
-        for name in ("mean", "covariance"):
-            check_number(name, getattr(self, name), positive=False)
+        check_number("covariance", self.covariance, positive=False)
         size = len(self.mean)
         if self.covariance.shape != (size, size):
             raise ValueError(f"covariance must be {size} × {size}, got {self.covariance.shape}.")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractRealPrior, check_number, precision_matrix
+from noiseaware.prior._prior import AbstractRealPrior, mean_vector, precision_matrix
 from noiseaware.prior.normal import Normal
 from noiseaware.triangular import cholesky, solve
 
@@ -21,12 +21,8 @@ class MultivariateNormal(AbstractRealPrior):
     covariance: np.ndarray | Float[Array, "d d"]
 
     def __init__(self, mean, covariance) -> None:
-        is_plain = isinstance(mean, int | float | list | tuple)
-        self.mean = np.atleast_1d(np.asarray(mean, dtype=float)) if is_plain else mean
+        self.mean = mean_vector(mean)
         self.covariance = precision_matrix(covariance, len(self.mean), name="covariance")
-
-    def __check_init__(self) -> None:
-        check_number("mean", self.mean, positive=False)
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "*shape d"]:
         z = jax.random.normal(key, (*shape, len(self.mean)))

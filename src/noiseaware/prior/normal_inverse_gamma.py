@@ -12,7 +12,14 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, log_positive, precision_matrix
+from noiseaware.prior._prior import (
+    AbstractRealPrior,
+    Numeric,
+    check_number,
+    log_positive,
+    mean_vector,
+    precision_matrix,
+)
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
 from noiseaware.triangular import cholesky, solve
@@ -27,15 +34,15 @@ class NormalInverseGamma(AbstractRealPrior):
     scale: Numeric
 
     def __init__(self, mean, precision, shape: Numeric, scale: Numeric) -> None:
-        is_vector = isinstance(mean, list | tuple)
-        self.mean = np.asarray(mean, dtype=float) if is_vector else mean
+        self.mean = mean_vector(mean) if np.ndim(mean) else mean
         self.precision = precision if jnp.ndim(self.mean) == 0 else precision_matrix(precision, len(self.mean))
         self.shape, self.scale = shape, scale
 
     def __check_init__(self) -> None:
         check_number("mean", self.mean, positive=False)
-        for name in ("precision", "shape", "scale"):
-            check_number(name, getattr(self, name), positive=True)
+        check_number("precision", self.precision, positive=True)
+        for name in ("shape", "scale"):
+            check_number(name, getattr(self, name), positive=True, is_single=self.is_vector)
 
     @property
     def is_vector(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, precision_matrix
+from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, mean_vector, precision_matrix
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
 from noiseaware.triangular import cholesky, solve
@@ -31,15 +31,13 @@ class NormalInverseWishart(AbstractRealPrior):
     dof: Numeric
 
     def __init__(self, mean, count: Numeric, scale, dof: Numeric) -> None:
-        is_plain = isinstance(mean, int | float | list | tuple)
-        self.mean = np.atleast_1d(np.asarray(mean, dtype=float)) if is_plain else mean
+        self.mean = mean_vector(mean)
         self.scale = precision_matrix(scale, len(self.mean), name="scale")
         self.count, self.dof = count, dof
 
     def __check_init__(self) -> None:
-        check_number("mean", self.mean, positive=False)
-        check_number("count", self.count, positive=True)
-        check_number("dof", self.dof, positive=True)
+        for name in ("count", "dof"):
+            check_number(name, getattr(self, name), positive=True, is_single=True)
         least = len(self.mean) - 1
         if isinstance(self.dof, int | float) and self.dof <= least:
             raise ValueError(f"dof must be above {least} for {least + 1} dimensions, got {self.dof}.")
