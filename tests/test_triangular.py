@@ -28,12 +28,27 @@ def test_they_are_those_of_lapack(n, x64, seed):
         np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10)
 
 
-def test_slopes_are_those_of_the_log_determinant(x64, seed):
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 41])
+def test_an_inverse_root_is_that_of_lapack(n, x64, seed):
+    """Of less than a block of rows, of one, and of some and a rest."""
+    a = positive(np.random.default_rng(seed), 3, n)
+    found = jax.jit(jax.vmap(triangular.inverse_root))(jnp.asarray(a))
+    np.testing.assert_allclose(found, np.linalg.inv(np.linalg.cholesky(a)), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", [6, 19])
+def test_slopes_are_those_of_the_log_determinant(n, x64, seed):
     """d log|a|/da is the inverse of a."""
-    a = jnp.asarray(positive(np.random.default_rng(seed), 6))
-    slope = jax.jit(jax.grad(lambda a: 2 * jnp.log(jnp.diag(triangular.cholesky(a))).sum()))(a)
-    np.testing.assert_allclose(0.5 * (slope + slope.T), np.linalg.inv(a), rtol=1e-8)
+    a = jnp.asarray(positive(np.random.default_rng(seed), n))
+    for log_size in (
+        lambda a: 2 * jnp.log(jnp.diag(triangular.cholesky(a))).sum(),
+        lambda a: -2 * jnp.log(jnp.diag(triangular.inverse_root(a))).sum(),
+    ):
+        slope = jax.jit(jax.grad(log_size))(a)
+        np.testing.assert_allclose(0.5 * (slope + slope.T), np.linalg.inv(a), rtol=1e-7, atol=1e-10)
 
 
 def test_what_is_not_positive_definite_has_no_root(x64):
-    assert np.isnan(triangular.cholesky(jnp.asarray([[1.0, 2.0], [2.0, 1.0]]))).any()
+    a = jnp.asarray([[1.0, 2.0], [2.0, 1.0]])
+    assert np.isnan(triangular.cholesky(a)).any()
+    assert np.isnan(jnp.diag(triangular.inverse_root(jnp.kron(jnp.eye(9), a)))).any()

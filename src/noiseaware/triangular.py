@@ -8,10 +8,12 @@ calls at once wait for each other forever. Up to some fourteen rows these here a
 """
 
 import jax.numpy as jnp
+from jax import lax
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 _MOST_ROWS = 40  # more would take too long to compile
+_BLOCK = 8
 
 
 def cholesky(a: Float[Array, "*b n n"]) -> Float[Array, "*b n n"]:
@@ -49,6 +51,27 @@ def solve(
         above = solve(first, right[..., :half, :])
         below = solve(last, right[..., half:, :] - across @ above)
     return jnp.concatenate([above, below], axis=-2)
+
+
+def inverse_root(a: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The inverse of cholesky(a), block of rows after block of rows, so that it compiles as soon for many as for few.
+
+    With X the inverse so far, a block S and what is left of it, R: Y = RXᵀ stands left of M = root of S − YYᵀ in the
+    root, and −M⁻¹YX left of M⁻¹ in the inverse.
+    """
+    n, block = len(a), min(len(a), _BLOCK)
+    beyond = -n % block
+    whole = jnp.pad(a, (0, beyond)) + jnp.diag(jnp.append(jnp.zeros(n, a.dtype), jnp.ones(beyond, a.dtype)))
+
+    def step(at, inverse):
+        rows = lax.dynamic_slice_in_dim(whole, block * at, block)
+        across = jnp.where(jnp.arange(n + beyond) < block * at, rows, 0.0) @ inverse.T
+        left = lax.dynamic_slice_in_dim(rows, block * at, block, axis=1) - across @ across.T
+        own = solve(cholesky(left), jnp.eye(block, dtype=a.dtype))
+        found = lax.dynamic_update_slice_in_dim(-own @ (across @ inverse), own, block * at, axis=1)
+        return lax.dynamic_update_slice_in_dim(inverse, found, block * at, axis=0)
+
+    return lax.fori_loop(0, (n + beyond) // block, step, jnp.zeros_like(whole))[:n, :n]
 
 
 def _transposed(a: Float[Array, "*b n m"]) -> Float[Array, "*b m n"]:

@@ -9,7 +9,7 @@ from tests.sampler.test_hmc import agree, noisy, second_moments, weighted, wisha
 
 import noiseaware as na
 from noiseaware.family import _clipped
-from noiseaware.sampler import _held_sum, _target, hmc, limit
+from noiseaware.sampler import _held_moment, _normal, _target, hmc, limit
 
 
 def release_of(family, x: np.ndarray, scale: float, rng) -> na.Release:
@@ -45,61 +45,42 @@ def test_the_log_density_is_that_of_normal_sums_of_clamped_records(x64, seed):
         assert float(found(other) - right(other)) == pytest.approx(float(at_first), abs=0.03)
 
 
-def held_at(family, prior, law, y, n: float, theta) -> _target.Target:
-    return _held_sum.of(family, prior, law, jnp.asarray(y), _target.Public(n), _held_sum.inverse_root(family, theta))
-
-
-@pytest.mark.parametrize("law", [na.mechanism.Gaussian(3.0), na.mechanism.Laplace(2.0)], ids=["gaussian", "laplace"])
-def test_the_held_log_density_is_that_of_sums_and_noise(law, x64, seed):
-    """By SciPy's laws: noise as far out as z is, and normal sums; at one likely θ, where their covariance is worked
-    out, and where records are stretched by a half, without a clip: there it is that of the stretched records."""
-    rng, n, a = np.random.default_rng(seed), 60.0, 1.5
-    family = na.family.MultivariateNormal(["a", "b"], bounds=(-1, 1))
-    prior = na.prior.NormalInverseWishart([0.1, -0.1], 5, [[4.0, 1.0], [1.0, 5.0]], 15)
-    y = np.array([1.0, -1.0, 1.5, 0.3, 1.4])
-    theta = jnp.asarray([0.03, 0.0, 0.02, 0.005, 0.005, 0.03])  # bounds at more than three sd, stretched
-    target, noise = held_at(family, prior, law, y, n, theta), stats.laplace if law.is_laplace else stats.norm
-    noise, covariance = noise(scale=law.spread), np.asarray(family.released_moments(theta)[1])
-
-    def right(theta, covariance, z):
-        mean, own = theta[:2], theta[2:].reshape(2, 2)
-        measure = np.asarray(jax.jacfwd(prior.from_real)(prior.to_real(theta)))[[0, 1, 2, 3, 5]]
-        believed = stats.invwishart(15, prior.scale).logpdf(own) + np.log(abs(np.linalg.det(measure)))
-        believed += stats.multivariate_normal(prior.mean, own / 5).logpdf(mean) + stats.norm.logpdf(z).sum()
-        sums = stats.multivariate_normal(n * np.asarray(family.released_moments(theta)[0]), n * covariance)
-        return believed + sums.logpdf(y - noise.ppf(stats.norm.cdf(z)))
-
-    stretch, missed = np.array([a, a, a**2, a**2, a**2]), []
-    stretched = jnp.concatenate([a * theta[:2], a**2 * theta[2:]])
-    for at, law_of_sums in ((theta, covariance), (stretched, covariance * np.outer(stretch, stretch))):
-        z = rng.normal(size=5)
-        found = target.log_density(jnp.concatenate([prior.to_real(at), jnp.asarray(z)]))
-        missed.append(float(found - right(at, law_of_sums, z)))
-    assert missed[1] == pytest.approx(missed[0], abs=0.02)
-
-
-def test_sums_are_turned_into_those_of_standardised_records(x64, seed):
-    """Of a table, record by record; and the determinant by differentiation."""
+def test_sums_are_turned_into_those_of_standardised_records_and_back(x64, seed):
+    """Of two tables, record by record."""
     rng, d, n = np.random.default_rng(seed), 3, 40
-    c, m = rng.uniform(-1, 1, (n, d)), np.array([0.1, -0.2, 0.3])
+    c, m = rng.uniform(-1, 1, (2, n, d)), np.array([0.1, -0.2, 0.3])
     law = 0.2 * (0.4 + 0.6 * np.eye(d))
     upper = np.triu_indices(d)
-    w = np.linalg.solve(np.linalg.cholesky(law), (c - m).T).T
-    right = np.concatenate([w.sum(0), (np.einsum("ni,nj->ij", w, w) - n * np.eye(d))[upper]])
-    mean = np.concatenate([m, (law + np.outer(m, m))[upper]])
-    away = jnp.asarray(second_moments(c[None])[0] - n * mean)
-    found, log_size = _held_sum.standardised(away, jnp.asarray(mean), d)
+    w = np.linalg.solve(np.linalg.cholesky(law), (c - m).transpose(0, 2, 1)).transpose(0, 2, 1)
+    products = np.einsum("tni,tnj->tij", w, w) - n * np.eye(d)
+    right = np.concatenate([w.sum(1).T, products[:, *upper].T])
+    mean = jnp.asarray(np.concatenate([m, (law + np.outer(m, m))[upper]]))
+    away = jnp.asarray((second_moments(c) - n * mean).T)
+    found = _held_moment.standardised(away, mean, d)
     np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10)
-    slope = jax.jacfwd(lambda away: _held_sum.standardised(away, jnp.asarray(mean), d)[0])(away)
-    assert float(log_size) == pytest.approx(np.linalg.slogdet(np.asarray(slope))[1], abs=1e-10)
+    np.testing.assert_allclose(_held_moment.restored(found, mean, d), away, rtol=1e-10, atol=1e-10)
 
 
-def test_held_sums_integrate_to_the_normal_law_of_what_is_released(x64):
-    """Of normal noise the log density is quadratic in z, so that its integral is known from height and curvature at the
-    top: it is that of the covariance worked out where that is held, and nearly so when variances grow by a fifth and
-    when columns depend on each other. Held as a whole, the covariance would miss by log 1.2 · (2·3 + 9)/2 = 1.4. The
-    target's own curvature is the right one in z, of which sums are linear."""
-    n, law = 400.0, na.mechanism.Gaussian(2.0)
+def test_held_moments_are_those_worked_out_where_they_are_held_and_of_stretched_records(x64):
+    """Without a clip, records stretched and moved have the same moments when they are standardised."""
+    family = na.family.MultivariateNormal(["a", "b"], bounds=(-1, 1))
+    theta = jnp.asarray([0.03, 0.0, 0.02, 0.005, 0.005, 0.03])  # bounds at more than three sd, stretched
+    held = _held_moment.hold(family, theta)
+    matrix = np.array([[1.5, 0.0], [-0.4, 1.2]])
+    law = matrix @ np.asarray(theta[2:]).reshape(2, 2) @ matrix.T
+    stretched = jnp.concatenate([jnp.asarray([-0.02, 0.05]), law.ravel()])
+    for at, slack in ((theta, 1e-9), (stretched, 0.02)):
+        mean, covariance = family.released_moments(at)
+        found = _held_moment.released(family, held, at)
+        np.testing.assert_allclose(found.mean, mean, atol=1e-6)
+        spread = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
+        np.testing.assert_allclose(found.covariance / spread, covariance / spread, atol=slack)
+
+
+def test_a_held_target_is_nearly_that_of_moments_worked_out(x64):
+    """At the θ where moments are held, and where variances grow by a fifth and where columns depend on each other. Held
+    as a whole, the covariance would miss by log 1.2 · (2·3 + 9)/2 = 1.4."""
+    n, law = 400.0, na.mechanism.Laplace(2.0)
     family = na.family.MultivariateNormal(dimension=3, bounds=(-1, 1))
     prior = na.prior.NormalInverseWishart([0.0, 0.1, -0.1], 20, 36 * 0.16, 40)
 
@@ -109,25 +90,29 @@ def test_held_sums_integrate_to_the_normal_law_of_what_is_released(x64):
 
     theta = parameter(0.16, 0.3)
     y = n * family.released_mean(theta)
-    held = held_at(family, prior, law, y, n, theta)
-    worked = jax.jit(_target.of(family, prior, law, y, _target.Public(n), clips=True).log_density)
-
-    @jax.jit
-    def integrated(real):
-        def density(z):
-            return held.log_density(jnp.concatenate([real, z]))
-
-        slope, curvature = jax.grad(density)(jnp.zeros(9)), -jax.hessian(density)(jnp.zeros(9))
-        top = jnp.linalg.solve(curvature, slope)
-        return density(top) - 0.5 * jnp.linalg.slogdet(curvature)[1], curvature
-
-    lacking = jnp.linalg.slogdet(_held_sum.inverse_root(family, theta))[1]  # that of H, which is the same everywhere
+    held, worked = (
+        jax.jit(_target.of(family, prior, law, y, _target.Public(n), clips=True, held=moments).log_density)
+        for moments in (_held_moment.hold(family, theta), None)
+    )
     for at, slack in ((theta, 1e-6), (parameter(0.192, 0.3), 0.35), (parameter(0.16, 0.4), 0.35)):
-        real = prior.to_real(at)
-        found, curvature = integrated(real)
-        assert float(found + lacking - worked(real)) == pytest.approx(0.0, abs=slack)
-    own = jax.jit(held.curvature)(jnp.concatenate([real, jnp.zeros(9)]))
-    np.testing.assert_allclose(own[9:, 9:], curvature, rtol=1e-9)
+        v = jnp.concatenate([prior.to_real(at), jnp.zeros(9)])
+        assert float(held(v) - worked(v)) == pytest.approx(0.0, abs=slack)
+
+
+def test_the_slopes_of_a_normal_law_are_those_of_its_log_density(x64, seed):
+    """By differences, along everything at once; eleven sums are not a whole number of blocks."""
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(11, 11))
+    start = (rng.normal(size=11), half @ half.T, rng.uniform(0.5, 2, 11))
+    turn = rng.normal(size=(11, 11))
+    along = (rng.normal(size=11), turn + turn.T, rng.normal(size=11))
+
+    def at(step):
+        return _normal.log_density(*(jnp.asarray(a + step * b) for a, b in zip(start, along, strict=True)))
+
+    right = stats.multivariate_normal(np.zeros(11), start[1] + np.diag(start[2])).logpdf(start[0])
+    assert float(at(0.0)) == pytest.approx(right + 5.5 * np.log(2 * np.pi), abs=1e-6)
+    assert float(jax.grad(at)(0.0)) == pytest.approx(float(at(1e-5) - at(-1e-5)) / 2e-5, rel=1e-6)
 
 
 @pytest.fixture

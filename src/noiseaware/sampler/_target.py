@@ -6,7 +6,7 @@
 The first serves families of second moments: the parameters are integrated out, every v is a possible statistic, and
 nothing is approximated but records that bounds have moved, which are taken as unmoved. The second is the central limit
 theorem with the sum integrated out, for any family and any bounds; Laplace noise of scale b is normal of variance 2b²w
-with w ~ Exp(1), and w = −log Φ(−u) with u standard normal. Of many statistics see _held_sum.
+with w ~ Exp(1), and w = −log Φ(−u) with u standard normal. Of many statistics moments are held (_held_moment).
 
 A private n is one coordinate more: log(n − least), with n taken as a real number.
 """
@@ -24,8 +24,7 @@ from noiseaware.artifact import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
-from noiseaware.sampler import _moment, _normal
-from noiseaware.triangular import solve
+from noiseaware.sampler import _held_moment, _moment, _normal
 
 _NAIVE = 200  # draws that tell where the naive posterior is
 
@@ -95,8 +94,10 @@ def of(
     size: Size,
     *,
     clips: bool = False,
+    held: Float[Array, "k k"] | None = None,
 ) -> Target:
-    """The target of a release; where it `clips`, one that knows of bounds, and of second moments not the statistic."""
+    """The target of a release; where it `clips`, one that knows of bounds, and of second moments not the statistic.
+    Where third and fourth moments are held (_held_moment), they are given."""
     quadratic = family.as_quadratic(prior)
     if quadratic is not None and not clips:
         return _of_statistic(*quadratic, mechanism, y, size)
@@ -104,6 +105,9 @@ def of(
     moments: Callable[[Float[Array, "..."]], Any] = functools.partial(_moment.released, family)
     if isinstance(family, AbstractGeneralizedLinear) and not clips:
         moments = family.modelled_moments
+    if held is not None:
+        assert isinstance(family, _held_moment.HOLDS)
+        moments = functools.partial(_held_moment.released, family, held)
     return _of_parameter(family, prior, mechanism, y, size, moments)
 
 
@@ -154,13 +158,6 @@ def smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Fl
     return -0.5 * (noise / mechanism.spread) ** 2
 
 
-def noise_at(mechanism: AbstractMechanism, z: Float[Array, "..."]) -> Float[Array, "..."]:
-    """The noise that is as far out in its law as z is in a standard normal one."""
-    if mechanism.is_laplace:
-        return mechanism.spread * jnp.where(z < 0, jnp.log(2.0) + log_ndtr(z), -jnp.log(2.0) - log_ndtr(-z))
-    return mechanism.spread * z
-
-
 def _of_parameter(
     family: AbstractFamily,
     prior: AbstractRealPrior,
@@ -199,8 +196,7 @@ def _of_parameter(
     def information(v):
         """Fisher's, of the mean alone, and the prior's curvature: a Hessian of moments would be fourth derivatives."""
         slope, covariance = jax.jacfwd(moments, has_aux=True)(v)
-        root = _normal.root(covariance, noise_variance(v))
-        across = solve(root, slope)
+        across = _normal.inverse_root(covariance, noise_variance(v)) @ slope
         return across.T @ across - jax.hessian(believed)(v, smooth_noise)
 
     starts = starts_of(family, prior, y, size, jnp.zeros(k if is_laplace else 0))

@@ -21,7 +21,7 @@ from noiseaware.baseline import naive
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior
-from noiseaware.sampler import _held_sum, _mode, _target, chain, limit
+from noiseaware.sampler import _held_moment, _mode, _target, chain, limit
 from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
 from noiseaware.sampler.exact import noise_of
 
@@ -260,25 +260,21 @@ class Setting(NamedTuple):
     mechanism: AbstractMechanism
     y: Float[Array, "*b k"]
     size: _target.Size
-    inverse: Float[Array, "k k"] | None = None
-    """Of a root of the covariance of standardised records' statistics, where it is held (see _held_sum)."""
+    held: Float[Array, "k k"] | None = None
+    """A root of the covariance of standardised records' statistics, where it is held (see _held_moment)."""
 
     def target(self, *, clips: bool) -> _target.Target:
-        if self.inverse is None:
-            return _target.of(*self[:5], clips=clips)
-        assert isinstance(self.family, _held_sum.HOLDS)
-        assert isinstance(self.prior, AbstractRealPrior)
-        return _held_sum.of(self.family, self.prior, self.mechanism, self.y, self.size, self.inverse)
+        return _target.of(*self[:5], clips=clips, held=self.held)
 
     def holding(self, theta: Float[Array, "..."]) -> "Setting":
         """With the covariance of standardised records' statistics held as it is at θ."""
-        assert isinstance(self.family, _held_sum.HOLDS)
-        return self._replace(inverse=_held_sum.inverse_root(self.family, theta))
+        assert isinstance(self.family, _held_moment.HOLDS)
+        return self._replace(held=_held_moment.hold(self.family, theta))
 
 
 def _is_held(family: AbstractFamily) -> bool:
     """Whether moved records of so many statistics have what can be held of their covariance held."""
-    return isinstance(family, _held_sum.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
+    return isinstance(family, _held_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
 
 
 def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, LinearRegression, MultivariateNormal
@@ -146,23 +145,23 @@ def _seen(
     t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.modelled, family.alter))
     mean = r.mean(1)
     away = r - mean[:, None]
-    root = _root(mechanism, n * away @ away.T / _RECORDS)
-    w = solve_triangular(root, jnp.eye(len(root)), lower=True) @ away  # many times quicker than to solve for each
+    inverse = _inverse_root(mechanism, n * away @ away.T / _RECORDS)
+    w = inverse @ away
     fourth = n * ((w**4).mean(1) - 3 * (w**2).mean(1) ** 2)
     kurtosis = jnp.abs(fourth).max() * 0.55 / 24
-    shift = solve_triangular(root, n * (t.mean(1) - mean), lower=True)
-    return _Errors(_skewness(w, n) + kurtosis, _length(shift)), _log_likelihood(root, n * mean, y)
+    shift = inverse @ (n * (t.mean(1) - mean))
+    return _Errors(_skewness(w, n) + kurtosis, _length(shift)), _log_likelihood(inverse, n * mean, y)
 
 
-def _root(mechanism, covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
-    """The Cholesky factor of V, from the covariance of the sums."""
-    return _normal.root(covariance, jnp.broadcast_to(mechanism.variance, (len(covariance),)))
+def _inverse_root(mechanism, covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
+    """V^−½, from the covariance of the sums."""
+    return _normal.inverse_root(covariance, jnp.broadcast_to(mechanism.variance, (len(covariance),)))
 
 
-def _log_likelihood(root: Float[Array, "k k"], mean: Float[Array, " k"], y) -> Float[Array, ""]:
+def _log_likelihood(inverse: Float[Array, "k k"], mean: Float[Array, " k"], y) -> Float[Array, ""]:
     if y is None:
         return jnp.zeros((), mean.dtype)
-    return _normal.log_density_of(y - mean, root)
+    return _normal.log_density_of(y - mean, inverse)
 
 
 def _skewness(w: Float[Array, "k r"], n: Numeric) -> Float[Array, ""]:
@@ -188,11 +187,11 @@ def _by_points(family, prior, mechanism, y, n: Numeric) -> Float[Array, ""]:
     def one(theta):
         mean, covariance = family.released_moments(theta)
         other_mean, other_covariance = family.released_again(theta)
-        root = _root(mechanism, n * covariance)
-        shift = solve_triangular(root, n * (other_mean - mean), lower=True)
-        half = solve_triangular(root, n * (other_covariance - covariance), lower=True)
-        spread = jnp.abs(jnp.linalg.eigvalsh(solve_triangular(root, half.T, lower=True))).max()
-        return _length(shift) + 0.121 * spread, _log_likelihood(root, n * mean, y)
+        inverse = _inverse_root(mechanism, n * covariance)
+        shift = inverse @ (n * (other_mean - mean))
+        wider = inverse @ (n * (other_covariance - covariance)) @ inverse.T
+        spread = jnp.abs(jnp.linalg.eigvalsh(wider)).max()
+        return _length(shift) + 0.121 * spread, _log_likelihood(inverse, n * mean, y)
 
     error, log_likelihood = jax.lax.map(one, theta)
     return _average(error, log_weight + log_likelihood)
