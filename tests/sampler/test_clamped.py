@@ -185,6 +185,46 @@ def test_a_regression_knows_of_clamped_records(seed):
     agree(draws, *weighted("laplace", scale, release.values, [tables(40_000) for _ in range(4)]), slack=0.015)
 
 
+def clamped_regression(p: int, rng) -> tuple[na.Release, na.prior.Independent]:
+    """1000 records of covariates with an sd of 0.6 of their bounds, and noise larger than what sums vary by."""
+    names = [f"x{j}" for j in range(p)]
+    family = na.family.LinearRegression(names, "y", bounds=dict.fromkeys(names, (-1, 1)) | {"y": (-1.5, 1.5)})
+    prior = na.prior.Independent(
+        regression=na.prior.NormalInverseGamma([0.0] * (p + 1), np.eye(p + 1), 20, 0.5),
+        covariates=na.prior.NormalInverseWishart([0.0] * p, 5, 36 * 0.36, 37 + p),
+    )
+    x = rng.normal(0, 0.6, (1000, p))
+    y = x.sum(1) / 3 + rng.normal(0, 0.2, 1000)
+    release = release_of(family, np.column_stack([x, y / 1.5]), family.sensitivity(), rng)
+    return release, prior
+
+
+@pytest.mark.slow
+def test_a_regression_hardly_changes_when_moments_are_held(monkeypatch, seed):
+    """Of two covariates, at the 0.1 % level for as many draws as they are worth, and 0.015 for what is held."""
+    release, prior = clamped_regression(2, np.random.default_rng(seed))
+    found = []
+    for most in (20, 0):
+        monkeypatch.setattr(hmc, "_MOST_WORKED_OUT", most)
+        hmc._start.clear_cache()
+        posterior = na.infer(release, prior, seed=most)
+        assert ("are held" in posterior.explanation) == (most == 0)
+        found.append(posterior.marginals())
+    hmc._start.clear_cache()
+    for name, draws in found[0].items():
+        assert stats.ks_2samp(draws, found[1][name]).statistic < 1.95 * (2 / 2000) ** 0.5 + 0.015, name
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_chains_of_several_clamped_covariates_agree(seed):
+    """Those that did not agree would warn. The default bounds of R-hat and the effective number are met with room."""
+    release, prior = clamped_regression(5, np.random.default_rng(seed))
+    posterior = na.infer(release, prior, seed=1)
+    assert "are held" in posterior.explanation
+    assert posterior.summary()["ess_bulk"].min() > 1000
+
+
 @pytest.mark.slow
 def test_the_way_follows_what_matters_more(seed):
     """Bounds at six sd move nobody, and hmc keeps the law of second moments; at 1.6 they do, and it takes moved records
