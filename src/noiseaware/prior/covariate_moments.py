@@ -24,10 +24,10 @@ class CovariateMoments(AbstractPrior):
 
     def __init__(self, mean, covariance) -> None:
         self.mean = mean_vector(mean)
+        check_number("covariance", covariance, positive=False)
         self.covariance = covariance if isinstance(covariance, jax.Array) else np.asarray(covariance, dtype=float)
 
     def __check_init__(self) -> None:
-        check_number("covariance", self.covariance, positive=False)
         size = len(self.mean)
         if self.covariance.shape != (size, size):
             raise ValueError(f"covariance must be {size} × {size}, got {self.covariance.shape}.")

@@ -7,8 +7,8 @@ turns sums of (c, ccᵀ), less their means, into those of (w, wwᵀ). The covari
 of what is standardised, hardly goes with θ and is held as it is at one likely θ.
 """
 
+import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from noiseaware.family import LinearRegression, MultivariateNormal
@@ -17,6 +17,8 @@ from noiseaware.sampler._moment import Moments
 from noiseaware.triangular import cholesky, solve
 
 HOLDS = MultivariateNormal | LinearRegression  # of all second moments W can be told
+Law = tuple[Float[Array, " d"], Float[Array, "d d"]]
+"""m and W."""
 
 
 def hold(family: HOLDS, theta: Float[Array, " m"]) -> Float[Array, "k k"]:
@@ -24,52 +26,44 @@ def hold(family: HOLDS, theta: Float[Array, " m"]) -> Float[Array, "k k"]:
     moments = family.released_moments(theta)
     assert moments is not None
     mean, covariance = moments
-    return standardised(_normal.root(covariance), mean, family.dimension)
+    return standardised(family, _normal.root(covariance), mean)
 
 
 def released(family: HOLDS, held: Float[Array, "k k"], theta: Float[Array, " m"]) -> Moments:
     """Of what is released of one record, with H held."""
     mean = family.released_mean(theta)
-    root = restored(held, mean, family.dimension)
+    root = restored(family, held, mean)
     return Moments(mean, root @ root.T)
 
 
-def standardised(sums: Float[Array, "k m"], mean: Float[Array, " k"], d: int) -> Float[Array, "k m"]:
-    """T sums: Σ(c − m)(c − m)ᵀ − nW = a₂ − m a₁ᵀ − a₁ mᵀ of the two parts of sums less their means."""
-    m, root = _law(mean, d)
-    inverse, first = solve(root, jnp.eye(d)), sums[:d]
-    return _stretched(inverse, first, sums[d:][_places(d)] - _with(m, first))
+def standardised(family: HOLDS, sums: Float[Array, "k m"], mean: Float[Array, " k"]) -> Float[Array, "k m"]:
+    """T sums, of each column of sums less their means."""
+    law = family.split(mean, 1.0)
+    root = cholesky(law[1])
+    return _turned(family, sums, law, solve(root, jnp.eye(len(root))), _standard(family))
 
 
-def restored(sums: Float[Array, "k m"], mean: Float[Array, " k"], d: int) -> Float[Array, "k m"]:
-    """T⁻¹ sums."""
-    m, root = _law(mean, d)
-    found = _stretched(root, sums[:d], sums[d:][_places(d)])
-    return found.at[d:].add(_with(m, found[:d])[np.triu_indices(d)])
+def restored(family: HOLDS, sums: Float[Array, "k m"], mean: Float[Array, " k"]) -> Float[Array, "k m"]:
+    """T⁻¹ sums, of each column."""
+    law = family.split(mean, 1.0)
+    return _turned(family, sums, _standard(family), cholesky(law[1]), law)
 
 
-def _law(mean: Float[Array, " k"], d: int) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
-    """m and B."""
-    m = mean[:d]
-    return m, cholesky(mean[d:][_places(d)] - jnp.outer(m, m))
+def _standard(family: HOLDS) -> Law:
+    return jnp.zeros(family.dimension), jnp.eye(family.dimension)
 
 
-def _with(m: Float[Array, " d"], first: Float[Array, "d m"]) -> Float[Array, "d d m"]:
-    """m a₁ᵀ + a₁ mᵀ."""
-    cross = m[:, None, None] * first
-    return cross + jnp.swapaxes(cross, 0, 1)
-
-
-def _stretched(
-    matrix: Float[Array, "d d"], first: Float[Array, "d m"], second: Float[Array, "d d m"]
+def _turned(
+    family: HOLDS, sums: Float[Array, "k m"], start: Law, matrix: Float[Array, "d d"], end: Law
 ) -> Float[Array, "k m"]:
-    """Sums of (Mw, Mw(Mw)ᵀ) from those of (w, wwᵀ)."""
-    products = jnp.einsum("ia,abm,jb->ijm", matrix, second, matrix)
-    return jnp.concatenate([matrix @ first, products[np.triu_indices(len(matrix))]])
+    """Sums of records that are stretched by M and moved from the mean of one law to that of another.
 
+    Of sums (a₁, a₂) the products of what is centred are a₂ − m a₁ᵀ − a₁ mᵀ, the slope of `split` along them.
+    """
 
-def _places(d: int) -> np.ndarray:
-    """Where the product of i and j stands among those of i ≤ j."""
-    places = np.zeros((d, d), int)
-    places[np.triu_indices(d)] = np.arange(d * (d + 1) // 2)
-    return np.maximum(places, places.T)
+    def one(column: Float[Array, " k"]) -> Float[Array, " k"]:
+        _, (first, second) = jax.jvp(lambda s: family.split(s, 1.0), (family.joined(*start, 1.0),), (column,))
+        along = (matrix @ first, matrix @ second @ matrix.T)
+        return jax.jvp(lambda mean, law: family.joined(mean, law, 1.0), end, along)[1]
+
+    return jax.vmap(one, in_axes=1, out_axes=1)(sums)
