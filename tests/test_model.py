@@ -63,9 +63,7 @@ def test_several_statistics_are_normal_given_their_weights(x64):
     mean, variance, weights = 0.1, 0.2, np.array([1.0, 2.0])
     between = 2 * mean * variance
     moments = 100 * np.array([[variance, between], [between, 2 * variance**2 + 4 * mean**2 * variance]])
-    law = stats.multivariate_normal(
-        100 * np.array([mean, variance + mean**2]), moments + np.diag(2 * 5.0**2 * weights)
-    )
+    law = stats.multivariate_normal(100 * np.array([mean, variance + mean**2]), moments + np.diag(2 * 5.0**2 * weights))
     found = na.model.log_likelihood(release, jnp.asarray([mean, variance]), weights=weights)
     assert not na.model.is_exact(release)
     assert na.model.is_exact(COUNT)

@@ -138,6 +138,4 @@ def test_the_picture_shows_the_plan():
 
 def test_a_share_for_a_private_n_is_less_than_all():
     with pytest.raises(ValueError, match="n_share must be between 0 and 1, got 1"):
-        na.plan(
-            na.family.Bernoulli(), na.prior.Beta(1, 1), n=100, epsilon=1, neighbours="add_remove", n_share=1
-        )
+        na.plan(na.family.Bernoulli(), na.prior.Beta(1, 1), n=100, epsilon=1, neighbours="add_remove", n_share=1)

@@ -350,6 +350,4 @@ def _location_and_scale(release, prior) -> tuple[float, float]:
 
 def test_neighbours_of_another_kind_are_refused():
     with pytest.raises(ValueError, match="neighbours must be 'replace' or 'add_remove', got 'foo'"):
-        na.Release(
-            family=na.family.Bernoulli(), values=[1], n=2, mechanism=na.mechanism.Laplace(1.0), neighbours="foo"
-        )
+        na.Release(family=na.family.Bernoulli(), values=[1], n=2, mechanism=na.mechanism.Laplace(1.0), neighbours="foo")

@@ -200,9 +200,7 @@ def _regression(names, *, method="hmc") -> na.Posterior:
     return na.Posterior(draws, release, prior, method, None, 0)
 
 
-@pytest.mark.parametrize(
-    "names", [["age"], pytest.param(NAMES, marks=pytest.mark.slow)], ids=["one", "twelve"]
-)
+@pytest.mark.parametrize("names", [["age"], pytest.param(NAMES, marks=pytest.mark.slow)], ids=["one", "twelve"])
 def test_page_of_a_regression_has_the_line_too(names, tmp_path):
     posterior = _regression(names)
     truth = {"coefficients": [0.0] * (len(names) + 1)}

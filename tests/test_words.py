@@ -185,9 +185,7 @@ def test_a_long_prior_is_shortened():
     ],
 )
 def test_a_chain_is_not_called_independent(explanation, is_chain, text):
-    asked = SimpleNamespace(
-        is_exact=explanation is None, is_chain=is_chain, num_draws=4000, explanation=explanation
-    )
+    asked = SimpleNamespace(is_exact=explanation is None, is_chain=is_chain, num_draws=4000, explanation=explanation)
     assert exactness(asked) == text  # type: ignore[arg-type]
 
 

@@ -1,6 +1,6 @@
 """A family of one's own: the Rayleigh distribution, of wind speeds and of distances from a target.
 
-    p(x | θ) = 2θx e^{−θx²}        t(x) = x²        η = −θ        A(η) = −log(−η)
+p(x | θ) = 2θx e^{−θx²}        t(x) = x²        η = −θ        A(η) = −log(−η)
 """
 
 from typing import ClassVar

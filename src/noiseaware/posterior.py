@@ -64,9 +64,7 @@ def _of_2019(variant: gibbs_regression.Variant) -> tuple:
 
 
 METHODS = {
-    "exact": Method(
-        exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True, takes_interval=True
-    ),
+    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True, takes_interval=True),
     "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True, takes_noisy_n=True),
     "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
     "gibbs_ss_update": Method(*_of_2019(gibbs_regression.UPDATE), is_chain=True),

@@ -1,6 +1,6 @@
 """What a regression predicts: y of new records, with the noise of the release and of the parameters in it.
 
-    y_new = coefficientsᵀ(x, 1) + √variance · e,  e ~ Normal(0, 1)        one for each draw of the posterior
+y_new = coefficientsᵀ(x, 1) + √variance · e,  e ~ Normal(0, 1)        one for each draw of the posterior
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def predict(posterior: "Posterior", x: object, seed: int) -> Prediction:
 def of_conjugate(belief: NormalInverseGamma, x: np.ndarray) -> tuple[list[StudentT], list[StudentT]]:
     """The line and y at each row of x, given conjugate coefficients and variance: Student's t, with z = (x, 1).
 
-        line: dof 2 · shape, location zᵀmean, scale² = scale/shape · zᵀ precision⁻¹ z        y: 1 more after the dot
+    line: dof 2 · shape, location zᵀmean, scale² = scale/shape · zᵀ precision⁻¹ z        y: 1 more after the dot
     """
     z = np.column_stack([x, np.ones(len(x))])
     dof, ratio = 2 * float(belief.shape), float(belief.scale) / float(belief.shape)

@@ -96,9 +96,7 @@ def proper(name: str, value: Number) -> Fraction:
     return fraction
 
 
-def promised(
-    *, epsilon: Number | None = None, rho: Number | None = None, delta: Number | None = None
-) -> Promise:
+def promised(*, epsilon: Number | None = None, rho: Number | None = None, delta: Number | None = None) -> Promise:
     """What exactly one of epsilon and rho stands for, or epsilon with delta."""
     if (epsilon is None) == (rho is None):
         raise ValueError("give exactly one of epsilon (Laplace noise) and rho (Gaussian noise).")
@@ -119,7 +117,7 @@ def kept_by(promise: Promise) -> Guarantee:
 def delta_of(rho: float, epsilon: float) -> float:
     """The least δ found for which ρ-zCDP implies (ε, δ) (Canonne, Kamath & Steinke 2020, proposition 12).
 
-        δ = min over α > 1 of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1)        and every α gives one that holds
+    δ = min over α > 1 of e^{(α−1)(αρ−ε)} (1 − 1/α)^α / (α − 1)        and every α gives one that holds
     """
 
     def log_delta(gap: float) -> float:  # α − 1

@@ -219,8 +219,6 @@ def predictor(family: AbstractFamily, prior: AbstractPrior) -> Lines | Ellipsoid
     return Ellipsoids(family, prior)
 
 
-def widths(
-    found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount
-) -> dict[str, float]:
+def widths(found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount) -> dict[str, float]:
     """The expected width of the interval of each number."""
     return found.widths(float(likely(n)), Noise.of(mechanism, n))

@@ -8,7 +8,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "programs"
 
-RAW = '''
+RAW = """
 import noiseaware.program as pp
 
 @pp.program(epsilon=1)
@@ -27,7 +27,7 @@ def steep(p, db: pp.Booleans(adjacency="replace")):
 def decided(p, db: pp.Booleans(adjacency="replace")):
     if db.count() > 3:
         return 1
-'''
+"""
 
 
 @pytest.fixture

@@ -138,6 +138,7 @@ def test_a_share_that_leaves_n_no_room_is_refused_before_the_charge(share, sente
 
 def test_persons_lift_the_limit_on_memory_for_their_scan_only(clinic):
     """The limit is that of all scans of the process, one that overlaps with another too."""
+
     def limit():
         return connection().execute("SELECT current_setting('memory_limit')").fetchall()
 
@@ -149,9 +150,7 @@ def test_persons_lift_the_limit_on_memory_for_their_scan_only(clinic):
 
 
 def test_noise_grows_with_the_records_of_a_person(clinic):
-    one, five = (
-        na.release(clinic, WAIT, epsilon=1, unit="patient", max_records=k, n_share="1/2") for k in (1, 5)
-    )
+    one, five = (na.release(clinic, WAIT, epsilon=1, unit="patient", max_records=k, n_share="1/2") for k in (1, 5))
     assert five.noise_scale == pytest.approx(5 * one.noise_scale, rel=1e-6)
     assert (one.n_mechanism.scale, five.n_mechanism.scale) == pytest.approx((2, 10))
     assert (five.origin.unit, five.origin.max_records) == ("patient", 5)

@@ -73,9 +73,10 @@ def test_a_csv_file_is_released_as_a_frame_is(clinic, tmp_path, monkeypatch):
     """Without noise, so that the numbers can be compared."""
     monkeypatch.setattr("noiseaware.custodian.grid.draw", lambda mechanism, values, **_: list(values))
     clinic.to_csv(tmp_path / "clinic.csv", index=False)
-    assert na.release(tmp_path / "clinic.csv", REGRESSION, epsilon=1).steps == na.release(
-        clinic, REGRESSION, epsilon=1
-    ).steps
+    assert (
+        na.release(tmp_path / "clinic.csv", REGRESSION, epsilon=1).steps
+        == na.release(clinic, REGRESSION, epsilon=1).steps
+    )
 
 
 # ---- noise -------------------------------------------------------------------------------------------------------
@@ -160,10 +161,12 @@ BAD = {
     "neighbours": ({"epsilon": 1, "neighbours": "beside"}, "neighbours must be 'replace'"),
     "private bounds": ({"epsilon": 1, "bounds": "private"}, "must be given for the linear_regression family"),
     "private bounds of a normal": (
-        {"epsilon": 1, "bounds": "private", "family": na.family.Normal("age")}, "must be given for the normal family"
+        {"epsilon": 1, "bounds": "private", "family": na.family.Normal("age")},
+        "must be given for the normal family",
     ),
     "no bounds": (
-        {"epsilon": 1, "family": na.family.LinearRegression("age", "pressure")}, "bounds must be given: without them"
+        {"epsilon": 1, "family": na.family.LinearRegression("age", "pressure")},
+        "bounds must be given: without them",
     ),
     "no column": ({"epsilon": 1, "family": na.family.Normal(bounds=(0, 1))}, "family must name one column"),
     "missing column": (
@@ -171,16 +174,20 @@ BAD = {
         "must have one column 'weight'",
     ),
     "wrong type": (
-        {"epsilon": 1, "family": na.family.LinearRegression("day", "age", bounds=(0, 1))}, "must hold numbers or text"
+        {"epsilon": 1, "family": na.family.LinearRegression("day", "age", bounds=(0, 1))},
+        "must hold numbers or text",
     ),
     "bounds too wide": (
-        {"epsilon": 1, "family": na.family.Normal("age", bounds=(-1.7e308, 1.7e308))}, "that floats hold"
+        {"epsilon": 1, "family": na.family.Normal("age", bounds=(-1.7e308, 1.7e308))},
+        "that floats hold",
     ),
     "bounds too far out": (
-        {"epsilon": 1, "family": na.family.Normal("age", bounds=(1.6e308, 1.7e308))}, "that floats hold"
+        {"epsilon": 1, "family": na.family.Normal("age", bounds=(1.6e308, 1.7e308))},
+        "that floats hold",
     ),
     "bounds too narrow": (
-        {"epsilon": 1, "family": na.family.Normal("age", bounds=(0, 5e-324))}, "at least 1e-300 wide"
+        {"epsilon": 1, "family": na.family.Normal("age", bounds=(0, 5e-324))},
+        "at least 1e-300 wide",
     ),
     "empty table": ({"epsilon": 1, "table": pd.DataFrame({"age": [], "bmi": [], "pressure": []})}, "records, got 0"),
 }

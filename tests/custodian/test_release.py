@@ -125,20 +125,24 @@ BAD = {
     "no column": ({"epsilon": 0.1, "family": na.family.Exponential(bounds=(0, 1))}, "family must name one column"),
     "no bounds": ({"epsilon": 0.1, "family": na.family.Exponential("wait")}, "bounds must be given"),
     "missing column": (
-        {"epsilon": 0.1, "family": na.family.Exponential("weight", bounds=(0, 1))}, "must have one column 'weight'"
+        {"epsilon": 0.1, "family": na.family.Exponential("weight", bounds=(0, 1))},
+        "must have one column 'weight'",
     ),
     "wrong type": (
-        {"epsilon": 0.1, "family": na.family.Exponential("when", bounds=(0, 1))}, "must hold numbers or text"
+        {"epsilon": 0.1, "family": na.family.Exponential("when", bounds=(0, 1))},
+        "must hold numbers or text",
     ),
     "text levels of numbers": (
         {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=["a", "b"])},
         "must hold text, as the levels are",
     ),
     "huge levels": (
-        {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=[1, 2**60])}, "levels must be between -2**53"
+        {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=[1, 2**60])},
+        "levels must be between -2**53",
     ),
     "counts too wide": (
-        {"epsilon": 0.1, "family": na.family.Poisson("wait", bounds=(0, 2**40))}, "must be narrower for ε = 0.1"
+        {"epsilon": 0.1, "family": na.family.Poisson("wait", bounds=(0, 2**40))},
+        "must be narrower for ε = 0.1",
     ),
     "bounds too far out": (
         {"epsilon": 0.1, "family": na.family.Normal("wait", bounds=(1e12, 1e12 + 1), variance=1.0)},

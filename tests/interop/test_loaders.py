@@ -46,9 +46,11 @@ def test_every_loader_is_on_the_reference_page_and_documented():
 
 def test_a_chain_that_opendp_serialised():
     chain = serialized(
-        lambda dp: (dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance())
-        >> dp.t.then_count(TO="i64")
-        >> dp.m.then_laplace(2.0)
+        lambda dp: (
+            (dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance())
+            >> dp.t.then_count(TO="i64")
+            >> dp.m.then_laplace(2.0)
+        )
     )
     release = interop.opendp(chain, 17)
     assert (release.steps, release.mechanism, release.within) == ((17,), na.mechanism.DiscreteLaplace(2.0), None)
@@ -57,10 +59,12 @@ def test_a_chain_that_opendp_serialised():
 
 def test_floats_have_continuous_noise_and_a_granularity_is_a_grid():
     chain = serialized(
-        lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False), size=10), dp.symmetric_distance())
-        >> dp.t.then_clamp((0.0, 1.0))
-        >> dp.t.then_sum()
-        >> dp.m.then_gaussian(2.0)
+        lambda dp: (
+            (dp.vector_domain(dp.atom_domain(T=float, nan=False), size=10), dp.symmetric_distance())
+            >> dp.t.then_clamp((0.0, 1.0))
+            >> dp.t.then_sum()
+            >> dp.m.then_gaussian(2.0)
+        )
     )
     family = na.family.Exponential(bounds=(0, 1))
     assert interop.opendp(chain, 3.25, family=family, n=10).mechanism == na.mechanism.Gaussian(2.0)

@@ -136,9 +136,7 @@ def test_a_long_calculation_fails_before_the_charge_or_not_at_all():
 
 def coin_sample(within):
     def program(p, db):
-        return p.sample(
-            pp.infer(pp.observe(db, pp.beta(1, 1), lambda r, x: pp.bernoulli(r) == x)), within=within
-        )
+        return p.sample(pp.infer(pp.observe(db, pp.beta(1, 1), lambda r, x: pp.bernoulli(r) == x)), within=within)
 
     return program
 

@@ -274,9 +274,7 @@ def test_edges_give_finite_draws(name, seed):
 @pytest.mark.slow
 def test_a_covariate_of_two_values_has_no_inverse_covariance_and_needs_none(seed):
     x = np.repeat([-1.0, 1.0], 30)  # whose square is always 1
-    prior = na.prior.Independent(
-        regression=prior_of(1).parts["regression"], covariates=na.prior.CovariateMoments.of(x)
-    )
+    prior = na.prior.Independent(regression=prior_of(1).parts["regression"], covariates=na.prior.CovariateMoments.of(x))
     family = na.family.LinearRegression("x", "y")
     y, noise = [3.0, 9.0, 64.0, 20.0, 80.0], na.mechanism.Laplace(5.0)
     found = drawn(gibbs_regression.PRIOR, family, prior, noise, y, seed, 10)

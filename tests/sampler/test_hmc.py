@@ -154,9 +154,7 @@ def test_multivariate_normal_against_tables_from_the_prior(law, rng):
         return np.column_stack([mean, covariance.reshape(size, 4)[:, [0, 1, 3]]]), second_moments(x)
 
     y = noisy(rng, law, scale, tables(1)[1][0])
-    release = na.Release(
-        family=na.family.MultivariateNormal(["a", "b"]), values=y, n=n, mechanism=LAWS[law](scale)
-    )
+    release = na.Release(family=na.family.MultivariateNormal(["a", "b"]), values=y, n=n, mechanism=LAWS[law](scale))
     posterior = na.infer(release, prior, seed=4, num_draws=DRAWS)
     assert posterior.is_exact
     draws = np.column_stack(list(posterior.marginals().values()))
@@ -186,9 +184,7 @@ def test_normal_mean_and_variance_against_tables_from_the_prior(n, scale, bounds
         return np.column_stack([mean, variance]), np.column_stack([u.sum(1), (u**2).sum(1)])
 
     y = noisy(rng, "laplace", scale, tables(1)[1][0])
-    release = na.Release(
-        family=na.family.Normal(bounds=bounds), values=y, n=n, mechanism=na.mechanism.Laplace(scale)
-    )
+    release = na.Release(family=na.family.Normal(bounds=bounds), values=y, n=n, mechanism=na.mechanism.Laplace(scale))
     posterior = na.infer(release, prior, seed=6, num_draws=DRAWS)
     assert posterior.method == "hmc"
     assert posterior.is_exact == (bounds is None)
@@ -224,7 +220,9 @@ def test_covariates_of_any_law_by_their_moments(rng):
 def test_a_family_of_several_levels_agrees_with_the_exact_sampler():
     """The collapsed central limit theorem for a vector of probabilities."""
     release = na.Release(
-        family=na.family.Categorical(levels=["a", "b", "c"]), values=[300, 90, 620], n=1000,
+        family=na.family.Categorical(levels=["a", "b", "c"]),
+        values=[300, 90, 620],
+        n=1000,
         mechanism=na.mechanism.DiscreteLaplace(20.0),
     )
     prior = na.prior.Dirichlet([2, 2, 2])
@@ -243,9 +241,7 @@ def test_a_family_of_several_levels_agrees_with_the_exact_sampler():
     ],
 )
 def test_impossible_and_degenerate_releases_have_an_answer(values):
-    release = na.Release(
-        family=na.family.LinearRegression(), values=values, n=100, mechanism=na.mechanism.Laplace(5.0)
-    )
+    release = na.Release(family=na.family.LinearRegression(), values=values, n=100, mechanism=na.mechanism.Laplace(5.0))
     posterior = na.infer(release, regression_prior(1), seed=2, num_draws=DRAWS)
     for draws in posterior.draws.values():
         assert np.isfinite(draws).all()
@@ -256,7 +252,9 @@ def test_collinear_covariates_have_an_answer(rng):
     x = rng.normal(size=(1, 500, 1)) * 0.3
     table = np.concatenate([x, x, 0.5 * x + 0.1 * rng.normal(size=x.shape)], axis=2)
     release = na.Release(
-        family=na.family.LinearRegression(["a", "b"], "y", bounds=(-1, 1)), values=second_moments(table)[0], n=500,
+        family=na.family.LinearRegression(["a", "b"], "y", bounds=(-1, 1)),
+        values=second_moments(table)[0],
+        n=500,
         mechanism=na.mechanism.Laplace(0.5),
     )
     posterior = na.infer(release, na.prior.NormalInverseGamma([0, 0, 0], 1, 3, 1), seed=2, num_draws=2000)

@@ -111,9 +111,7 @@ def test_posteriors_of_a_private_number_of_records_are_calibrated(of, believed, 
 
 
 def test_methods_that_need_a_public_number_say_so():
-    release = na.Release(
-        family=family.Bernoulli(), values=[3], n=10, n_mechanism=LAPLACE(2.0), mechanism=LAPLACE(1.0)
-    )
+    release = na.Release(family=family.Bernoulli(), values=[3], n=10, n_mechanism=LAPLACE(2.0), mechanism=LAPLACE(1.0))
     for method in ("gibbs", "augmentation"):
         with pytest.raises(ValueError, match="where n is private"):
             na.infer(release, prior.Beta(1, 1), method=method)

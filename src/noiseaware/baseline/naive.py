@@ -1,6 +1,6 @@
 """The naive posterior: the noisy statistic taken as if it were the true one.
 
-    p(θ | s := y), with y projected to the nearest possible statistic
+p(θ | s := y), with y projected to the nearest possible statistic
 """
 
 import jax
@@ -17,9 +17,7 @@ def posterior(release: Release, prior: AbstractPrior) -> AbstractPrior:
     return _update(release.family, prior, release.values, float(release.likely_n))
 
 
-def draws(
-    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
+def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     return posterior(release, prior).sample(key, (num_draws,))
 
 

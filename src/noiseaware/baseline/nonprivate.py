@@ -1,6 +1,6 @@
 """The non-private posterior: what the records themselves support, with no noise and no bound in the way.
 
-    p(θ | s), s the true statistic: `naive` on a release made by the Identity mechanism
+p(θ | s), s the true statistic: `naive` on a release made by the Identity mechanism
 """
 
 from jaxtyping import Array, Float, Key

@@ -127,9 +127,7 @@ def _check_diagnostics(posterior: "Posterior") -> None:
     for name, row in posterior.summary().to_dict("index").items():
         for measure in ("ess_bulk", "ess_tail"):
             if not row[measure] >= LEAST_ESS:
-                raise Unfit(
-                    f"{measure} of {name} must be at least {LEAST_ESS}, got {row[measure]:.0f}; raise --draws."
-                )
+                raise Unfit(f"{measure} of {name} must be at least {LEAST_ESS}, got {row[measure]:.0f}; raise --draws.")
         if not row["r_hat"] <= LARGEST_RHAT:
             raise Unfit(f"r_hat of {name} must be at most {LARGEST_RHAT}, got {row['r_hat']:.3f}.")
 

@@ -62,9 +62,7 @@ def whole_grid(guarantee: Guarantee, moved: int) -> Grid:
     return grid
 
 
-def finest_grid(
-    family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, max_records: int = 1
-) -> Grid:
+def finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, max_records: int = 1) -> Grid:
     """The finest grid that leaves room for the sums, from public facts only: bounds, promise, cap on n.
 
     Neighbours differ in up to max_records records: sums of these move by as many times as far, and their squares by

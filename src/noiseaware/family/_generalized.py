@@ -178,9 +178,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         expected = jnp.concatenate([mean, a0[None], products, e * a1 + mean * a0])[order]
         return expected, affine @ inner @ affine.T
 
-    def _integrals(
-        self, middle: Float[Array, ""], s: Float[Array, ""]
-    ) -> tuple[Float[Array, "4"], Float[Array, "3"]]:
+    def _integrals(self, middle: Float[Array, ""], s: Float[Array, ""]) -> tuple[Float[Array, "4"], Float[Array, "3"]]:
         """A_k and B_k of y in the units of u."""
         one, two = self._response(middle + s * _NODES)
         powers = _WEIGHTS * _NODES ** np.arange(4)[:, None]
@@ -230,7 +228,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     def update(self, prior: Independent, s: Num[Array, " k"], n: Numeric) -> Independent:
         """A normal law about the fit of E y and E xy, given x as if its moments were known: there is no conjugate one.
 
-            θ ← θ + (JᵀV⁻¹J + P)⁻¹ (JᵀV⁻¹(s − m) − P(θ − θ₀)),  J = dm/dθ,  P the precision of the prior
+        θ ← θ + (JᵀV⁻¹J + P)⁻¹ (JᵀV⁻¹(s − m) − P(θ − θ₀)),  J = dm/dθ,  P the precision of the prior
         """
         parts, forward = prior.parts, self._forward
         about_x = update_normal(self._covariates.scaled(parts["covariates"]), *self._split(s, n), n)

@@ -1,6 +1,6 @@
 """The Bernoulli and binomial families: successes in a known number of trials.
 
-    t(x) = x        η = logit θ        A(η) = trials · log(1 + e^η)
+t(x) = x        η = logit θ        A(η) = trials · log(1 + e^η)
 """
 
 from typing import ClassVar

@@ -1,6 +1,6 @@
 """The exponential family: waiting times.
 
-    t(x) = x        η = −θ        A(η) = −log(−η)
+t(x) = x        η = −θ        A(η) = −log(−η)
 """
 
 from typing import ClassVar

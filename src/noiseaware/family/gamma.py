@@ -233,7 +233,7 @@ class GammaShapeRate(AbstractPowerFamily):
     ) -> Float[Array, "2"]:
         """The shape with the rate integrated out, then the rate; exact, so that both of augmentation's uses are valid.
 
-            p(shape | x) ∝ p(shape) Γ(c + n·shape)/Γ(shape)ⁿ e^{shape·Σ log x} (d + Σx)^{−(c + n·shape)}
+        p(shape | x) ∝ p(shape) Γ(c + n·shape)/Γ(shape)ⁿ e^{shape·Σ log x} (d + Σx)^{−(c + n·shape)}
         """
         key_shape, key_rate = jax.random.split(key)
         believed, n = prior.parts["rate"], is_counted.sum(dtype=x.dtype)

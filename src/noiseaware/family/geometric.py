@@ -1,6 +1,6 @@
 """The geometric family: failures before the first success.
 
-    t(x) = x ∈ {0, 1, 2, …}        η = log(1 − θ)        A(η) = −log(1 − e^η)
+t(x) = x ∈ {0, 1, 2, …}        η = log(1 − θ)        A(η) = −log(1 − e^η)
 """
 
 from typing import ClassVar

@@ -208,9 +208,7 @@ class LinearRegression(AbstractQuadraticFamily):
         factor = cholesky(self._normal_equations(regression, mean, scatter, n))
         root, last = factor[:-1, :-1], factor[-1, :-1]
         centre = solve(root, last[:, None], transposed=True)[:, 0]
-        posterior = NormalInverseGamma(
-            centre, root @ root.T, regression.shape + 0.5 * n, 0.5 * factor[-1, -1] ** 2
-        )
+        posterior = NormalInverseGamma(centre, root @ root.T, regression.shape + 0.5 * n, 0.5 * factor[-1, -1] ** 2)
         if isinstance(covariates, NormalInverseWishart):
             covariates = update_normal(covariates, mean[:p], scatter[:p, :p], n)
         return Independent(regression=posterior, covariates=covariates)

@@ -1,6 +1,6 @@
 """The multivariate normal family: records of several numbers, with unknown mean and covariance.
 
-    t(x) = (u, uuᵀ)        conjugate to NormalInverseWishart
+t(x) = (u, uuᵀ)        conjugate to NormalInverseWishart
 """
 
 from typing import ClassVar
@@ -142,9 +142,7 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def log_of_count(self, prior: NormalInverseWishart, n: Numeric) -> Float[Array, ""]:
         return log_scatters(self.dimension, n) + evidence_of_count(prior, self.dimension, n)
 
-    def expected(
-        self, prior: NormalInverseWishart, n: Numeric
-    ) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+    def expected(self, prior: NormalInverseWishart, n: Numeric) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         return jnp.asarray(prior.mean), n * jnp.asarray(prior.scale) / prior.dof
 
 

@@ -1,6 +1,6 @@
 """The Poisson family: counts of events.
 
-    t(x) = x        η = log θ        A(η) = e^η
+t(x) = x        η = log θ        A(η) = e^η
 """
 
 from typing import ClassVar

@@ -1,9 +1,9 @@
 """What a published number tells of the noisy one: the interval that it lay in, ends included.
 
-    rounded to a step     half a step on either side
-    truncated toward 0    up to the next whole number away from 0; of 0, from −1 to 1
-    clamped at 0          of 0, all that is below as well
-    left out              all that is below the threshold
+rounded to a step     half a step on either side
+truncated toward 0    up to the next whole number away from 0; of 0, from −1 to 1
+clamped at 0          of 0, all that is below as well
+left out              all that is below the threshold
 """
 
 import math

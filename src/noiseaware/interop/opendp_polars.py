@@ -1,9 +1,9 @@
 """OpenDP's Polars queries: the frame that was released, and the query's summary.
 
-    Integer Laplace, Integer Gaussian    the discrete laws
-    Float Laplace, Float Gaussian        the continuous ones
-    dp.len() and other counts            clamped at 0, unless they were asked for with signed=True
-    a threshold in the summary           groups whose noisy count is less are left out
+Integer Laplace, Integer Gaussian    the discrete laws
+Float Laplace, Float Gaussian        the continuous ones
+dp.len() and other counts            clamped at 0, unless they were asked for with signed=True
+a threshold in the summary           groups whose noisy count is less are left out
 """
 
 from noiseaware.artifact import Release

@@ -30,9 +30,7 @@ _MOST_LISTED = 4096  # sums, which is quicker than a contour: what does not depe
 One = Callable[..., Float[Array, ""]]
 
 
-def log_likelihood(
-    release: Release | Sequence[Release], theta: Any, *, weights: Any = None
-) -> Float[Array, "..."]:
+def log_likelihood(release: Release | Sequence[Release], theta: Any, *, weights: Any = None) -> Float[Array, "..."]:
     """log p(y | θ), of one release or of several tables, differentiable in θ.
 
     θ is one number for a family of one parameter, else a vector as in a posterior: probabilities, (mean, variance).

@@ -1,7 +1,7 @@
 """Sites for a NumPyro model.
 
-    noisy_statistics(name, release, theta)    the release's likelihood, with the unseen statistic summed out
-    NoisySum(s, mechanism)                    the law of what is released of a statistic s that the model has itself
+noisy_statistics(name, release, theta)    the release's likelihood, with the unseen statistic summed out
+NoisySum(s, mechanism)                    the law of what is released of a statistic s that the model has itself
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """The beta prior of a probability.
 
-    p(θ) = θ^{a−1} (1−θ)^{b−1} / B(a, b)        v = logit θ
+p(θ) = θ^{a−1} (1−θ)^{b−1} / B(a, b)        v = logit θ
 """
 
 import jax

@@ -1,6 +1,6 @@
 """The Dirichlet prior of a vector of probabilities.
 
-    p(θ) = Γ(Σ_j α_j) Π_j θ_j^{α_j−1} / Γ(α_j)        v_j = log θ_j/θ_J
+p(θ) = Γ(Σ_j α_j) Π_j θ_j^{α_j−1} / Γ(α_j)        v_j = log θ_j/θ_J
 """
 
 import jax

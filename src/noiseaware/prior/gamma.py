@@ -1,6 +1,6 @@
 """The gamma prior of a positive number.
 
-    p(θ) = rate^shape θ^{shape−1} e^{−rate·θ} / Γ(shape)        v = log θ
+p(θ) = rate^shape θ^{shape−1} e^{−rate·θ} / Γ(shape)        v = log θ
 """
 
 import jax

@@ -1,6 +1,6 @@
 """The inverse gamma prior of a variance.
 
-    p(θ) = scale^shape θ^{−shape−1} e^{−scale/θ} / Γ(shape)        v = log θ
+p(θ) = scale^shape θ^{−shape−1} e^{−scale/θ} / Γ(shape)        v = log θ
 """
 
 import jax

@@ -1,6 +1,6 @@
 """The normal prior of several real numbers, such as regression coefficients.
 
-    p(θ) ∝ exp(−(θ − mean)ᵀ covariance⁻¹ (θ − mean)/2)
+p(θ) ∝ exp(−(θ − mean)ᵀ covariance⁻¹ (θ − mean)/2)
 """
 
 import jax

@@ -1,6 +1,6 @@
 """The normal prior of a real number.
 
-    p(θ) = e^{−(θ−m)²/2v} / √(2πv)
+p(θ) = e^{−(θ−m)²/2v} / √(2πv)
 """
 
 import jax

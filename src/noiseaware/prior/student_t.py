@@ -1,6 +1,6 @@
 """Student's t distribution, shifted and scaled: what is known of a mean when the variance is not known either.
 
-    p(θ) ∝ (1 + (θ − location)² / (dof · scale²))^{−(dof + 1)/2}
+p(θ) ∝ (1 + (θ − location)² / (dof · scale²))^{−(dof + 1)/2}
 """
 
 import jax

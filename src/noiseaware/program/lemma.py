@@ -45,9 +45,7 @@ COMPOSITION = Lemma(
     "Costs of mechanisms used one after another add up, and a draw that is used again costs nothing again.",
     f"{_PRIVINFER}, lemma 3.3",
 )
-POST_PROCESSING = Lemma(
-    "post-processing", "Any function of what is public costs nothing.", f"{_PRIVINFER}, lemma 3.2"
-)
+POST_PROCESSING = Lemma("post-processing", "Any function of what is public costs nothing.", f"{_PRIVINFER}, lemma 3.2")
 EACH_RECORD = Lemma(
     "each record",
     "A mechanism run on each record costs what it costs for the one record in which neighbours differ.",

@@ -1,6 +1,6 @@
 """Inference in any model of public records: the No-U-Turn sampler (Hoffman & Gelman 2014) in the prior's coordinates.
 
-    log p(v | x) = log p(v) + Σ log p(x_i | θ(v))
+log p(v | x) = log p(v) + Σ log p(x_i | θ(v))
 """
 
 import secrets

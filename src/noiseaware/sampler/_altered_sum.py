@@ -66,9 +66,7 @@ def _held(log_mass: Float[Array, " k"]) -> Float[Array, " k"]:
     return jnp.where(log_mass == -jnp.inf, -jnp.inf, log_mass)
 
 
-def _atoms(
-    family: AbstractUnboundedFamily, theta: Float[Array, ""]
-) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
+def _atoms(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
     """Where clamped or dropped records land, and their log probabilities."""
     low, high = _bounds(family)
     if family.outside == "clamp":
@@ -92,9 +90,7 @@ def _open_interval(family: AbstractUnboundedFamily) -> tuple[float, float]:
     return low, high
 
 
-def _inner(
-    family: AbstractUnboundedFamily, theta: Float[Array, ""]
-) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+def _inner(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
     """Nodes and log masses of the part between the atoms."""
     low, high = _open_interval(family)
     start, stop = (jnp.clip(edge, low, max(high, low)) for edge in family.window(theta))

@@ -85,9 +85,7 @@ def shape_for(
 
 
 @jax.jit
-def _widest(
-    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "b J"], n: Numeric | Total
-) -> Float[Array, ""]:
+def _widest(prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "b J"], n: Numeric | Total) -> Float[Array, ""]:
     """The widest window of the counts of a batch of releases."""
 
     def one(y: Float[Array, " J"]) -> Float[Array, ""]:

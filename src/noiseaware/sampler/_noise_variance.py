@@ -1,6 +1,6 @@
 """Laplace noise as normal noise of random variance: σ² ~ Exp(mean 2b²), and σ² given the noise (Park & Casella 2008).
 
-    1/σ² ~ InverseGaussian(mean 1/(b|noise|), shape 1/b²)
+1/σ² ~ InverseGaussian(mean 1/(b|noise|), shape 1/b²)
 """
 
 import jax

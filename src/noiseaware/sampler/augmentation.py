@@ -241,9 +241,7 @@ def warmed(
     return states
 
 
-def draws(
-    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
+def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
     family, mechanism, n = release.family, exact.noise_of(release), release.n
     if release.n_mechanism is not None:
@@ -257,8 +255,16 @@ def draws(
     theta = jnp.zeros(())
     for doubling, key_kept in enumerate(keys):
         states, theta, _ = _go_on(
-            jax.random.split(key_kept, num_chains), states, family, prior, mechanism, y, 0.0, 2**doubling,
-            num_draws=each, setting=setting,
+            jax.random.split(key_kept, num_chains),
+            states,
+            family,
+            prior,
+            mechanism,
+            y,
+            0.0,
+            2**doubling,
+            num_draws=each,
+            setting=setting,
         )
         numbers = np.asarray(theta).reshape(num_chains, each, -1)
         if not np.isfinite(numbers).all() or has_converged(np.swapaxes(numbers, 0, 1)):
@@ -281,9 +287,7 @@ def batch(
     setting = sized(family, prior, mechanism, n)
     states = warmed(keys[0], family, prior, mechanism, y, n, num_draws, setting)
     keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
-    return _go_on(
-        keys, states, family, prior, mechanism, y, 0.0, _BATCH_THIN, num_draws=num_draws, setting=setting
-    )[1]
+    return _go_on(keys, states, family, prior, mechanism, y, 0.0, _BATCH_THIN, num_draws=num_draws, setting=setting)[1]
 
 
 def serves(family: AbstractFamily) -> bool:

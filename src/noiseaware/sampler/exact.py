@@ -30,9 +30,7 @@ _FINE = 20.0
 _AT_ONCE = 64  # releases
 
 
-def draws(
-    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
+def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Independent draws of θ."""
     y = release.values  # NumPy's: to make it JAX's would be two small programs more to compile
     return _sampler(release.family, prior, law_of(release), y, release.count, num_draws)(key, y)

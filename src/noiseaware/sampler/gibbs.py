@@ -182,9 +182,7 @@ def batch(
     return chains(keys, family, prior, mechanism, y, float(n), num_draws=num_draws, thin=max(1, _KEPT // num_draws))
 
 
-def draws(
-    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
+def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Draws of several chains, one after another."""
     return chain.several(batch, key, release, prior, noise_of(release), num_draws=num_draws, num_chains=_CHAINS)
 

@@ -303,9 +303,7 @@ def _go_on(key, state, setting: Setting, phase: Phase, *, clips: bool, num_draws
     return state, _thetas(key_theta, target, v), v, info
 
 
-def draws(
-    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
+def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
     if isinstance(release.mechanism, Identity):
         return naive.draws(key, release, prior, num_draws)

@@ -27,9 +27,7 @@ _WARMUP, _CHAINS = 500, 4
 _ACCEPT = 0.9  # Laplace noise has a kink at 0, which long steps pass by
 
 
-def draws(
-    key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws m"]:
+def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws m"]:
     """Draws of several chains, one after another."""
     mechanism = exact.noise_of(release)
     return chain.several(batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
