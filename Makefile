@@ -39,8 +39,9 @@ interop: $(TOOLS:%=.venv-interop/%/.done) ## other tools, each in an environment
 bench: $(VENV)/.bench ## one script a claim; each prints ratios measured side by side
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
 
-lint: $(VENV)/.dev ## ruff, pyright and import-linter
+lint: $(VENV)/.dev ## ruff, ruff format, pyright and import-linter
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
 
