@@ -117,10 +117,13 @@ def test_counts_of_levels_with_intervals(law, matches, seed):
     weight /= weight.sum()
     rest = alpha.sum() + n
     for j in range(3):
-        cdf = lambda t, j=j: [
-            weight @ stats.beta.cdf(x, alpha[j] + counts[:, j], rest - alpha[j] - counts[:, j]) for x in t
-        ]  # noqa: E731, E501
-        matches(theta[:, j], lambda t, cdf=cdf: np.array(cdf(t)))
+
+        def cdf(t, j=j):
+            return np.array(
+                [weight @ stats.beta.cdf(x, alpha[j] + counts[:, j], rest - alpha[j] - counts[:, j]) for x in t]
+            )
+
+        matches(theta[:, j], cdf)
 
 
 def test_what_cannot_be_served_is_refused_in_a_sentence():
