@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 TOOLS := python-dp pipeline-dp smartnoise-sql opendp-polars
 PACKAGE_opendp-polars := "opendp[polars]==0.16.0"
 
-.PHONY: help demo test test-all steady interop bench lint docs figures schema clean
+.PHONY: help demo test test-all steady interop bench lint docs figures schema hashes checked sbom clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -56,6 +56,23 @@ schema: $(VENV)/.custodian ## the published JSON Schema of a release
 	$(BIN)/python -c "import json; from noiseaware.artifact import _Document as d; print(json.dumps(d.model_json_schema(), indent=2))" \
 		> src/noiseaware/release.schema.json
 
+hashes: .venv-tools/.uv ## constraints-hashed.txt, from constraints.txt
+	grep -v '^#' constraints.txt > .venv-tools/constraints.in
+	.venv-tools/bin/uv pip compile --quiet --universal --python-version 3.11.5 --no-deps --generate-hashes \
+		--no-header --no-annotate .venv-tools/constraints.in --output-file .venv-tools/constraints.out
+	{ echo '# constraints.txt with a hash of every file of each version; made by `make hashes`.'; \
+		cat .venv-tools/constraints.out; } > constraints-hashed.txt
+
+checked: | $(BIN)/python ## every package of constraints-hashed.txt, refused unless it has the hash that is written there
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --require-hashes \
+		--requirement constraints-hashed.txt
+
+sbom: .venv-tools/.cyclonedx-bom .venv-sbom/.done ## what an installation consists of, as CycloneDX, into dist/noiseaware.cdx.json
+	@mkdir -p dist
+	.venv-tools/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type library --output-reproducible \
+		--output-file dist/noiseaware.cdx.json .venv-sbom/bin/python
+	@echo "wrote dist/noiseaware.cdx.json"
+
 clean: ## remove what was built, but not .venv
 	rm -rf build dist docs/_build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
@@ -63,6 +80,20 @@ clean: ## remove what was built, but not .venv
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv must be on the path."; exit 1; }
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check $(or $(PACKAGE_$*),$*)
+	@touch $@
+
+# Tools that nothing of ours imports, apart from what they would be measured with.
+.venv-tools/.%:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv must be on the path."; exit 1; }
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/python -m pip install --quiet --disable-pip-version-check $*
+	@touch $@
+
+.venv-sbom/.done: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later with venv must be on the path."; exit 1; }
+	$(PYTHON) -m venv --without-pip .venv-sbom
+	$(PYTHON) -m pip --python .venv-sbom/bin/python install --quiet --no-compile --disable-pip-version-check \
+		--constraint constraints.txt ".[custodian,program,postgres,spark,numpyro]"
 	@touch $@
 
 # Each extra is installed once, and again when what it depends on changes.

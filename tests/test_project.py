@@ -46,8 +46,17 @@ def test_no_file_names_a_package_index_or_a_machine():
 
 
 def test_constraints_are_bare_versions():
-    version = re.compile(r"#.*|[a-z0-9.-]+==[\w.]+( ; python_version (<|>=) \"3.12\")?")
+    version = re.compile(r"#.*|[a-z0-9.-]+==[\w.]+( ; python_version (<|>=) \"3.1[23]\")?")
     assert [line for line in _text(ROOT / "constraints.txt").splitlines() if not version.fullmatch(line)] == []
+
+
+def test_hashed_constraints_are_of_the_same_versions():
+    """And every one of them has a hash, so that pip refuses a file that is not one of those."""
+    pinned = set(re.findall(r"(?m)^([a-z0-9.-]+==[\w.]+)", _text(ROOT / "constraints.txt")))
+    hashed = re.findall(
+        r"(?m)^([a-z0-9.-]+==[\w.]+)[^\\\n]*\\\n +--hash=sha256:[0-9a-f]{64}", _text(ROOT / "constraints-hashed.txt")
+    )
+    assert set(hashed) == pinned
 
 
 def test_published_schema_is_that_of_the_code():
