@@ -46,6 +46,18 @@ def test_plain_infer_does_without_the_slow_packages():
     assert heavy.isdisjoint(modules)
 
 
+def test_a_warning_is_a_sentence_without_a_line_of_code(clinic):
+    biased = na.document.Origin(tool="OpenDP", version="0.12.0")
+    noise = na.mechanism.DiscreteLaplace(2.0)
+    with pytest.warns(RuntimeWarning, match="drew biased integer noise"):
+        release = na.Release(family=na.family.Bernoulli("ill"), values=[43], n=300, mechanism=noise, origin=biased)
+    release.save("biased.json")
+    done = process("infer", "biased.json", *INFER[2:])
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("noiseaware: origin.version: OpenDP 0.12.0 drew biased integer noise")
+
+
 def test_process_statuses_and_streams():
     done = process("--version")
     assert (done.returncode, done.stdout, done.stderr) == (0, f"noiseaware {na.__version__}\n", "")

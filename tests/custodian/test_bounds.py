@@ -258,6 +258,29 @@ def test_a_small_table_overshoots_by_little(seed):
     assert chance[octaves < -2].sum() < 1e-6
 
 
+@pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
+@pytest.mark.parametrize("family", ["exponential", "normal", "poisson"])
+def test_the_rank_of_a_choice_misses_by_more_than_its_slack_in_at_most_one_of_twenty(family, neighbours, seed):
+    """By the law of the choice, at tables of which it knows little and at tables of which it knows much."""
+    rng = np.random.default_rng(seed)
+    plan = planned(FAMILIES[family], Pure(Fraction(1, 2)), SHARE, QUANTILES, neighbours)
+    for n in (20, 300, 5000):
+        records = np.round(rng.exponential(30.0, n))
+        for index, quantile in enumerate(plan.quantiles):
+            chance = law_of(plan, index, records)
+            counts = [int(c) for c in np.searchsorted(np.sort(records), plan.candidates, side="right")]
+            in_records = np.array(plan._scores(index, counts, n), float) / (plan._steps * quantile.denominator)
+            assert chance[in_records < in_records.max() - plan.slack].sum() <= 0.05
+
+
+def test_a_choice_that_is_little_more_than_noise_is_warned_of(seed):
+    waits = pd.DataFrame({"x": np.random.default_rng(seed).exponential(4.0, 3000)})
+    small = {"epsilon": "1/2", "neighbours": "add_remove", "bounds": "private"}
+    with pytest.warns(RuntimeWarning, match="say little of the table; give bounds, or a larger bounds_share"):
+        na.release(waits[:50], FAMILIES["exponential"], **small)
+    na.release(waits, FAMILIES["exponential"], **small)  # of which no warning is raised
+
+
 def law_of(plan, index, records):
     counts = np.searchsorted(np.sort(records), plan.candidates, side="right")
     scores = np.array(plan._scores(index, [int(c) for c in counts], len(records)), float) / plan.scale(index)
@@ -273,6 +296,7 @@ def law_of(plan, index, records):
 )
 def test_cells_of_any_kind_change_nothing_but_the_outcome(cells, capfd):
     table = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
-    release = na.release(table, FAMILIES["exponential"], epsilon=1, bounds="private")
+    with pytest.warns(RuntimeWarning, match="private bounds were chosen to within 151 records of a quantile of some 3"):
+        release = na.release(table, FAMILIES["exponential"], epsilon=1, bounds="private")
     assert (release.n, release.family.bounds[0]) == (3, 0.0)
     assert capfd.readouterr() == ("", "")

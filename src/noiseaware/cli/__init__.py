@@ -5,7 +5,9 @@ import inspect
 import os
 import re
 import sys
+import warnings
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,7 +17,7 @@ from noiseaware.cli.calibrate import calibrate
 from noiseaware.cli.check import check
 from noiseaware.cli.convert import convert
 from noiseaware.cli.explore import explore
-from noiseaware.cli.failure import Group
+from noiseaware.cli.failure import Group, say
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
 from noiseaware.cli.planning import plan
@@ -52,10 +54,22 @@ def main() -> None:
         compile_quickly()  # the others run what they compile a thousand times
     elif any(word.rpartition("=")[2] in _FACTORISING for word in sys.argv):
         _ask_xla(_ONE_THREAD)
+    warnings.showwarning = _said
     status = app(prog_name="noiseaware", standalone_mode=False)
     if sys.argv[1:2] == ["infer"]:
         _leave(status)  # all is written, and nothing is left that anyone waits for
     sys.exit(status)
+
+
+_show_warning, _PACKAGE = warnings.showwarning, Path(__file__).parents[1]
+
+
+def _said(message, category, filename, lineno, file=None, line=None) -> None:
+    """Say a warning of this package as a sentence, without the line of code that raised it."""
+    if issubclass(category, RuntimeWarning) and Path(filename).is_relative_to(_PACKAGE):
+        say(str(message))
+    else:
+        _show_warning(message, category, filename, lineno, file, line)
 
 
 def _leave(status: int) -> None:

@@ -26,6 +26,8 @@ from noiseaware.family import AbstractFamily
 from noiseaware.privacy import Guarantee, Neighbours, Number, exact, part_of, proper
 
 SHARE = Fraction(1, 10)
+MOST_SLACK = 0.5
+"""Of the records: beyond it bounds say so little of the table that their choice is better not paid for."""
 QUANTILES = (Fraction(1, 40), Fraction(39, 40))
 _SUPPORTS = ((0.0, math.inf), (-math.inf, math.inf))
 
@@ -94,6 +96,16 @@ class Selection:
     def scale(self, index: int) -> float:
         """The least b that keeps the promise."""
         return calibrated(self.each, self.sensitivity(index))
+
+    @property
+    def slack(self) -> float:
+        """By how many records the rank of a bound may miss its quantile, tolls apart: not by more in 95 of 100 choices.
+
+        P(u ≤ greatest u − t) ≤ K e^{−t/b} for K candidates (McSherry & Talwar 2007), with u and b in records.
+        """
+        wholes = [self._steps * quantile.denominator for quantile in self.quantiles]
+        scales = [self.scale(index) / whole for index, whole in enumerate(wholes)]
+        return max(scales) * math.log(len(self.candidates) / 0.05)
 
     def _drawn(self, index: int, scores: list[int]) -> int:
         return select(scores, scale=self.scale(index), sensitivity=self.sensitivity(index), guarantee=self.each)

@@ -5,13 +5,14 @@ refused before the ledger is charged; and the ledger is charged, once and with t
 """
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, overload
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.bounds import QUANTILES, SHARE, within
+from noiseaware.custodian.bounds import MOST_SLACK, QUANTILES, SHARE, within
 from noiseaware.custodian.division import Groups, Level
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.family import AbstractFamily
@@ -122,9 +123,19 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
         for (totals, n), group in zip(found, _keys(terms.groups), strict=True)
     ]
     if terms.groups is None:
+        _warn_of_choice(made[0], terms)
         return made[0]
     names = [key[0] if len(key) == 1 else key for key in terms.groups.keys]
     return dict(zip(names, made, strict=True))
+
+
+def _warn_of_choice(release: Release, terms: Terms) -> None:
+    """Say so where private bounds are little more than noise; the released n is all that this goes by."""
+    if terms.selection is None or (slack := terms.selection.slack) <= MOST_SLACK * release.likely_n:
+        return
+    seen = f"private bounds were chosen to within {slack:.0f} records of a quantile of some {release.likely_n}"
+    remedy = "give bounds, or a larger bounds_share, epsilon or rho"
+    warnings.warn(f"{seen}, so they say little of the table; {remedy}.", RuntimeWarning, stacklevel=4)
 
 
 def _summed(table: Table, family: AbstractFamily, grid: Grid, terms: Terms) -> list[tuple[list[int], int]]:
