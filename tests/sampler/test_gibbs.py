@@ -170,6 +170,15 @@ def test_chains_that_have_not_converged_are_called_that(monkeypatch, seed):
     assert "not converged" in found.explanation
 
 
+def test_the_explanation_names_the_exact_method_where_there_is_one():
+    """At 20 records without an event, noise of scale 5 and Beta(0.01, 0.01) Gibbs puts the mean at 0.05 for 0.02."""
+    noise = na.mechanism.DiscreteLaplace(5.0)
+    rare = na.Release(family=na.family.Bernoulli(), values=[0], n=20, mechanism=noise)
+    assert "Take method='exact'" in gibbs.explanation(rare, na.prior.Beta(0.01, 0.01))
+    spread = na.Release(family=na.family.Normal(), values=[0, 20], n=20, mechanism=na.mechanism.Laplace(5.0))
+    assert "method='exact'" not in gibbs.explanation(spread, na.prior.NormalInverseGamma(0, 1, 2, 1))
+
+
 # Faults as they stand in the paper, its public code, or a tired programmer's: each must be seen in the CDF levels.
 def _fault_ignores_y(monkeypatch):
     """Algorithm 2, line 10: the statistic drawn without y."""

@@ -21,8 +21,7 @@ from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.sampler import _moment, _noise_variance, _truncated_normal, chain
-from noiseaware.sampler.exact import noise_of
+from noiseaware.sampler import _moment, _noise_variance, _truncated_normal, chain, exact
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
@@ -184,7 +183,7 @@ def batch(
 
 def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Draws of several chains, one after another."""
-    return chain.several(batch, key, release, prior, noise_of(release), num_draws=num_draws, num_chains=_CHAINS)
+    return chain.several(batch, key, release, prior, exact.noise_of(release), num_draws=num_draws, num_chains=_CHAINS)
 
 
 def serves(family: AbstractFamily) -> bool:
@@ -193,8 +192,10 @@ def serves(family: AbstractFamily) -> bool:
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
-    """Never exact."""
+    """Never exact; with little prior knowledge of few records it can be far from the truth, and says what would not be."""
     sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
+    if exact.serves(release.family):
+        sentence += " Take method='exact' for draws of the posterior itself."
     if isinstance(release.mechanism, Identity):
         return sentence + " There is no noise."
     return sentence
