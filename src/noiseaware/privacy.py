@@ -5,6 +5,9 @@
     (ε, δ)          P(M(D) ∈ E) ≤ e^ε P(M(D') ∈ E) + δ
 
 Every cost is an exact fraction, so that a thousand charges of 1/1000 make exactly 1.
+
+Promises add up where they are about the same neighbours. One about other neighbours counts as a promise about these
+where k of its steps always lead from a table to its neighbour (group privacy): ε → kε, ρ → k²ρ.
 """
 
 import math
@@ -58,6 +61,80 @@ Guarantee = Pure | ZeroConcentrated
 """What the noise of a release promises."""
 Promise = Guarantee | Approximate
 """What may be promised at all."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Who counts as a neighbour: one record, or all records of a unit (a person), replaced, added or removed."""
+
+    neighbours: str
+    unit: str | None = None
+    """The column that tells whose a record is; None where a record stands for itself."""
+
+    def __str__(self) -> str:
+        if self.unit is None:
+            return "replacing one record" if self.neighbours == "replace" else "adding or removing one record"
+        return f"adding or removing all records of one {self.unit}"
+
+    def steps_to(self, other: "Relation") -> int | None:
+        """The most steps of this relation from a table to a neighbour by another; None where no number is enough.
+
+        *Proof.* To replace a record is to remove it and to add another: two steps of adding or removing one. The other
+        way no number of steps is enough: no replacing changes n, and a release under replace gives n out as it is. Nor
+        do steps by records make one by persons: a person has any number of them (max_records bounds what is summed, not
+        what there is). Two steps by persons do make one by records (remove the person, add the person again without the
+        record), but to charge a ledger of records for persons is a mistake: its total would protect none of them.
+        """
+        if self == other:
+            return 1
+        is_split = self.neighbours == "add_remove" and other.neighbours == "replace"
+        return 2 if is_split and self.unit == other.unit else None
+
+
+def relation_of(neighbours: str | None = None, unit: str | None = None) -> Relation | None:
+    """The relation that a person asks for, or a refusal; None where nothing was said. A unit's n is always private."""
+    if unit is not None and (not isinstance(unit, str) or not unit or "\0" in unit):
+        raise ValueError(f"unit must name a column, got {unit!r}.")
+    if neighbours is None:
+        return None if unit is None else Relation("add_remove", unit)
+    check_neighbours(neighbours)
+    if neighbours == "replace" and unit is not None:
+        raise ValueError("neighbours must be 'add_remove' with unit, which makes n private, got 'replace'.")
+    return Relation(neighbours, unit)
+
+
+def grouped(promise: Promise, steps: int) -> Promise | None:
+    """What a promise says of two tables that are so many steps apart; None where that is no fraction.
+
+    *Proof.* Pure: P₀ ≤ e^ε P₁ ≤ … ≤ e^{kε} P_k. zCDP: ρ → k²ρ (Bun & Steinke 2016, proposition 1.9). (ε, δ) would
+    become (kε, δ(1 + e^ε + … + e^{(k−1)ε})), whose δ is no fraction.
+    """
+    if steps == 1:
+        return promise
+    if isinstance(promise, Pure):
+        return Pure(promise.epsilon * steps)
+    if isinstance(promise, ZeroConcentrated):
+        return ZeroConcentrated(promise.rho * steps**2)
+    return None
+
+
+def frozen(promise: Promise) -> Promise:
+    """A promise of plain fractions, read once: a number's own methods belong to whoever wrote its type."""
+    if isinstance(promise, Approximate):
+        return Approximate(_fraction(promise, promise.epsilon), _fraction(promise, promise.delta))
+    if isinstance(promise, Pure):
+        return Pure(_fraction(promise, promise.epsilon))
+    if isinstance(promise, ZeroConcentrated):
+        return ZeroConcentrated(_fraction(promise, promise.rho))
+    raise ValueError(f"guarantee must be one of noiseaware.privacy, got {type(promise).__name__}.")
+
+
+def _fraction(promise: Promise, value: object) -> Fraction:
+    """A plain fraction that is not negative, of the two whole numbers that a fraction says it is."""
+    up, down = (value.numerator, value.denominator) if isinstance(value, int | Fraction) else (None, None)
+    if type(up) is not int or type(down) is not int or up < 0 or down < 1:
+        raise ValueError(f"guarantee must be of fractions that are not negative, got {promise!r}.")
+    return Fraction(up, down)
 
 
 def part_of(guarantee: Guarantee, part: Fraction) -> Guarantee:

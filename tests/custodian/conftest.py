@@ -1,14 +1,33 @@
 """Where ledgers are kept: a test that asks for `store` runs over a SQLite file and over PostgreSQL."""
 
+import json
 import sqlite3
 import uuid
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 from noiseaware.custodian.chain import Link, digest
 
 COLUMNS = ", ".join(Link._fields)
+# The first format, which did not say for whom a ledger was made, and ledgers that version 795bd02 made in it.
+OLD = json.loads(Path(__file__).with_name("old_ledgers.json").read_text(encoding="utf-8"))
+OLD_TOTAL = """
+    identity text not null,
+    kind text not null check (kind in ('pure', 'zcdp', 'approximate')),
+    cost text not null,
+    hash text not null
+"""
+OLD_ENTRY = """
+    id text not null unique,
+    time text not null,
+    cost text not null,
+    kind text not null check (kind in ('pure', 'zcdp', 'approximate')),
+    promised text not null,
+    what text not null,
+    hash text not null
+"""
 
 
 class _Store:
@@ -44,6 +63,17 @@ class Files(_Store):
         with closing(sqlite3.connect(place)) as database:
             database.executemany("insert into entry values (?, ?, ?, ?, ?, ?, ?, ?)", links)
             database.commit()
+
+    def old(self, place, name):
+        """A ledger of the first format."""
+        marks = f"pragma application_id = {0x6E616C67}; pragma user_version = 1;"
+        number = "number integer primary key autoincrement"
+        self.edit(place, f"{marks} create table total ({OLD_TOTAL}); create table entry ({number}, {OLD_ENTRY})")
+        with closing(sqlite3.connect(place)) as database:
+            database.execute("insert into total values (?, ?, ?, ?)", OLD[name]["total"])
+            database.commit()
+        self.add(place, OLD[name]["entries"])
+        return place
 
     def content(self, place):
         return place.read_bytes()
@@ -82,6 +112,18 @@ class Schemas(_Store):
         with self.connected(place) as database, database.cursor() as cursor:
             cursor.executemany(f"insert into entry ({COLUMNS}) values ({', '.join(['%s'] * 8)})", links)
             cursor.execute("update total set entries = (select max(number) from entry)")
+
+    def old(self, place, name):
+        """A ledger of the first format."""
+        schema = place.partition("?ledger=")[2]
+        with self.connected(place) as database:
+            database.execute(f"create schema {schema}; comment on schema {schema} is 'noiseaware ledger 1'")
+            database.execute(f"create table total ({OLD_TOTAL}, entries bigint not null)")
+            database.execute(f"create table entry (number bigint primary key, {OLD_ENTRY})")
+            database.execute("insert into total values (%s, %s, %s, %s, 0)", OLD[name]["total"])
+        if OLD[name]["entries"]:
+            self.add(place, OLD[name]["entries"])
+        return place
 
     def content(self, place):
         with self.connected(place) as database:

@@ -38,7 +38,7 @@ FIELDS = "id || 'x', time, cost, kind, promised, what, hash from entry where num
 EDITS = {
     "update entry set cost = '0' where number = 3": "entry 3 does not follow from entry 2",
     "update entry set cost = '0' where number = 1": "entry 1 does not follow from the total",
-    "update entry set cost = '-1' where number = 5": "entry 5 does not follow from entry 4",
+    "update entry set cost = '8/7' where number = 5": "entry 5 does not follow from entry 4",
     "update entry set id = 'other' where number = 3": "entry 3 does not follow from entry 2",
     "update entry set time = '1999' where number = 3": "entry 3 does not follow from entry 2",
     "update entry set kind = 'zcdp' where number = 3": "entry 3 does not follow from entry 2",
@@ -60,6 +60,8 @@ EDITS = {
     "update total set kind = 'zcdp'": "the total was changed",
     "update total set identity = 'another'": "the total was changed",
     "update total set hash = '0'": "the total was changed",
+    "update total set bound = '[\"replace\"]'": "the total was changed",
+    "update total set bound = ''": "the total was changed",
     "delete from total": "it has 0 totals where there must be one",
     "insert into total select * from total": "it has 2 totals where there must be one",
     "drop table entry": "is damaged (",
@@ -119,6 +121,58 @@ def test_a_total_with_a_new_hash_does_not_fit_the_first_entry(store, ledger):
     store.edit(store.place(), f"update total set identity = 'i', cost = '900', hash = '{digest('i', 'pure', '900')}'")
     with pytest.raises(ValueError, match="entry 1 does not follow from the total"):
         Ledger(store.place())
+
+
+FORGED = ["-5", "-1/7", "nan", "1/0", "", "0.1", "1e9", "1;-5", "9" * 5000, "1/" + "9" * 5000, " 1", "١"]
+FORGED_WORDS = ["", "null", "[]", "1", "{", "[" * 100_000]
+
+
+@pytest.mark.parametrize("cost", FORGED, ids=lambda cost: cost[:6])
+@pytest.mark.parametrize("field", ["cost", "promised"])
+def test_an_entry_that_no_charge_writes_is_refused_whatever_its_hash(store, cost, field):
+    """By a ledger of the first format, too, whose tables let it in."""
+    place = store.old(store.place(), "replace")
+    last = store.links(place)[-1]
+    fields = last._replace(number=last.number + 1, id="forged", **{field: cost})[:-1]
+    store.add(place, [Link(*fields, digest(last.hash, *fields))])
+    with pytest.raises(ValueError, match=r"entry 3 has a cost that is no fraction of at least 0; release nothing more"):
+        Ledger(place)
+
+
+@pytest.mark.parametrize("what", FORGED_WORDS, ids=lambda what: what[:6])
+def test_an_entry_without_words_is_refused_whatever_its_hash(store, ledger, what):
+    last = store.links(store.place())[-1]
+    fields = last._replace(number=last.number + 1, id="forged", what=what)[:-1]
+    store.add(store.place(), [Link(*fields, digest(last.hash, *fields))])
+    with pytest.raises(ValueError, match=r"entry 6 does not say in words what was released; release nothing more"):
+        Ledger(store.place())
+
+
+@pytest.mark.parametrize("table", ["entry", "total"])
+def test_a_negative_cost_is_not_let_in(store, ledger, table):
+    with pytest.raises(Exception, match=r"CHECK constraint failed|violates check constraint"):
+        store.edit(store.place(), f"update {table} set cost = '-5'")
+    assert ledger.verify() == 5
+
+
+@pytest.mark.parametrize("bound", ["", "[]", "{}", '["replace"]', '["add_remove", "pid"]'])
+def test_a_binding_is_hashed_with_the_total(store, bound):
+    """Even taking it away, and by the format that had none."""
+    made = Ledger.create(store.place(), epsilon=1, neighbours="add_remove")
+    store.edit(store.place(), f"update total set bound = '{bound}'")
+    with pytest.raises(ValueError, match=r"but the total was changed; release nothing more"):
+        made.charge(PRICE, WHAT)
+
+
+def test_a_bound_ledger_is_none_of_the_first_format(files, schemas):
+    for store, edit in (
+        (files, "pragma user_version = 1"),
+        (schemas, f"comment on schema {schemas.schema()} is 'noiseaware ledger 1'"),
+    ):
+        Ledger.create(store.place(), epsilon=1, neighbours="add_remove")
+        store.edit(store.place(), edit)
+        with pytest.raises(ValueError, match=r"but the total was changed; release nothing more"):
+            Ledger(store.place())
 
 
 def test_what_a_chain_cannot_show_is_still_seen_by_who_read_it_before(store, ledger):

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 ledger = typer.Typer(
     help="Keep the account of what was spent on a table.", rich_markup_mode="rich", no_args_is_help=False
 )
+_NEIGHBOURS = (
+    "replace or add_remove: what it is that the total is a promise about. The first release decides if not this."
+)
+_UNIT = "Column that tells whose a record is: the total is a promise about persons with all their records."
 _Path = Annotated[str, typer.Argument(metavar="LEDGER", help="The ledger: a file, or postgresql://user@host/database.")]
 
 
@@ -21,12 +25,18 @@ def create(
     epsilon: Annotated[str | None, typer.Option(metavar="NUMBER", help="The total, as pure ε.")] = None,
     rho: Annotated[str | None, typer.Option(metavar="NUMBER", help="The total, as ρ of zCDP.")] = None,
     delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="With --epsilon: the total δ.")] = None,
+    neighbours: Annotated[str | None, typer.Option(help=_NEIGHBOURS)] = None,
+    unit: Annotated[str | None, typer.Option(metavar="NAME", help=_UNIT)] = None,
 ) -> None:
     """Open an account with a total that no sequence of releases can overspend.
+
+    All that it pays for is a promise about the same neighbours: those given here, or those of the first release.
 
     [bold]Example[/bold]
 
     $ noiseaware ledger create clinic.ledger --epsilon 2
+
+    $ noiseaware ledger create visits.ledger --epsilon 2 --unit patient_id
 
     $ noiseaware ledger create "postgresql://custodian@db.example.org/hospital?ledger=clinic" --epsilon 2
 
@@ -34,7 +44,8 @@ def create(
     """
     from noiseaware.custodian.ledger import Ledger
 
-    account = Ledger.create(path, epsilon=epsilon, rho=rho, delta=delta)
+    total = {"epsilon": epsilon, "rho": rho, "delta": delta}
+    account = Ledger.create(path, **total, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]
     typer.echo(f"{account.path}: {balance(account)}")
 
 
@@ -55,7 +66,16 @@ def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For mac
     typer.echo(f"{account.path}: {balance(account)}")
     entries = account.entries()  # whatever reads a ledger verifies it
     typer.echo(f"chain verified, {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
+    typer.echo(_about(account))
     _print_entries(entries)
+
+
+def _about(account: "Ledger") -> str:
+    """What the total is a promise about."""
+    if mixture := account.mixture:
+        return f"no total: {mixture}, and neither adds to the other; it can be charged no more"
+    bound = account.relation
+    return "for neighbours that the first release decides" if bound is None else f"for {bound}"
 
 
 def balance(account: "Ledger") -> str:
@@ -77,6 +97,9 @@ def _json(account: "Ledger") -> str:
     told = {"kind": kind, **_balance(getattr(account.total, kind), [e.cost for e in entries]), "chain": "verified"}
     if (delta := getattr(account.total, "delta", None)) is not None:
         told |= {"delta": _balance(delta, [e.delta for e in entries])}
+    bound = account.relation
+    told |= {"neighbours": None if bound is None else bound.neighbours, "unit": None if bound is None else bound.unit}
+    told |= {"mixture": account.mixture} if account.mixture else {}
     listed = [
         {"id": e.id, "time": e.time, "cost": plain(e.cost), **_delta(e.delta), "what": dict(e.what)} for e in entries
     ]

@@ -218,8 +218,11 @@ def read(path: str) -> Plan:
         raise ValueError(f"{path}: release must be one or more [[release]] entries, got {entries!r}.")
     folder = os.path.dirname(path)
     items = [_entry(f"{path}: release {i}", where, folder, entry) for i, entry in enumerate(entries, 1)]
-    if isinstance(ledger, str) and "://" not in ledger:
-        ledger = os.path.join(folder, ledger)
+    if isinstance(ledger, str):
+        from noiseaware.custodian.ledger import check_place
+
+        check_place(ledger)  # before it is made a path, which a connection string is not
+        ledger = ledger if "://" in ledger else os.path.join(folder, ledger)
     return Plan(items, ledger or None)
 
 
@@ -230,7 +233,11 @@ def _place(path: str, document: dict) -> dict[str, Any]:
             raise ValueError(f"{path}: {name} must be {rule}, got {document[name]!r}.")
     if not document.get("table"):
         raise ValueError(f"{path}: table must be the path of a file or a URL, got nothing.")
+    from noiseaware.custodian.connection import is_meant
+
     table = document["table"]
+    if is_meant(table) and "://" not in table:  # which is no path, and may hold a password
+        raise ValueError(f"{path}: table must be the path of a file or a URL, got another connection string.")
     table = table if "://" in table else os.path.join(os.path.dirname(path), table)
     return {"table": table, "table_name": document.get("table_name"), "spark": document.get("spark", False)}
 

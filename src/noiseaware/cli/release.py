@@ -3,7 +3,6 @@
 import contextlib
 import os
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -213,21 +212,15 @@ def _check_terms(planned: Item) -> None:
 
 
 def _check_afford(plan: Plan) -> None:
-    """Refuse a plan that the ledger cannot pay as a whole, before anything is charged."""
+    """Refuse a plan that the ledger cannot pay as a whole, or not for these neighbours, before anything is charged."""
     if plan.ledger is None:
         return
     from noiseaware.custodian.ledger import Ledger
-    from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, as_zcdp, kept_by
+    from noiseaware.custodian.terms import terms_of
 
-    account, promises = Ledger(plan.ledger), [planned.promise for planned in plan.items]
-    if isinstance(account.total, ZeroConcentrated):
-        account.afford(ZeroConcentrated(sum((as_zcdp(kept_by(p)).rho for p in promises), Fraction(0))))
-        return
-    for promise in promises:
-        account.afford(promise)  # refuses what the ledger has no currency for
-    epsilon = sum((p.epsilon for p in promises if not isinstance(p, ZeroConcentrated)), Fraction(0))
-    delta = sum((p.delta for p in promises if isinstance(p, Approximate)), Fraction(0))
-    account.afford(Approximate(epsilon, delta) if delta else Pure(epsilon))
+    account = Ledger(plan.ledger)
+    terms = [terms_of(planned.family, **planned.terms) for planned in plan.items]
+    account.afford_all((account.cost(each.promise), each.relation) for each in terms)
 
 
 def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: bool) -> None:

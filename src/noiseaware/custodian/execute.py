@@ -25,6 +25,7 @@ from noiseaware.custodian.drawn import Drawn, Noisy, check_drawable, chosen, fla
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
+from noiseaware.privacy import Relation
 from noiseaware.program import lattice
 from noiseaware.program.database import Database, Records
 from noiseaware.program.distribution import Distribution, Inferred, Posteriors
@@ -47,7 +48,7 @@ def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | L
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
     if ledger is not None:
-        ledger.afford(certificate.guarantee)
+        ledger.afford(certificate.guarantee, Relation(program.records.adjacency))
     totals, n = source.sums(family, exponent, least=1 if program.records.adjacency == "replace" else 0)
     step = Fraction(2) ** -exponent
     _check_size(certificate, n)

@@ -12,7 +12,8 @@ from contextlib import closing, contextmanager
 from typing import Any
 from urllib.parse import quote
 
-from noiseaware.custodian.chain import REMEDY, Link, Total
+from noiseaware.custodian.chain import REMEDY, UNBOUND, Link, Total
+from noiseaware.custodian.server import settings
 
 try:
     import psycopg  # pyright: ignore[reportMissingImports]
@@ -20,19 +21,12 @@ try:
 except ImportError:  # psycopg, or the client library that it needs
     raise ImportError("a ledger in PostgreSQL needs psycopg; install noiseaware[postgres].") from None
 
-_MARK = "noiseaware ledger 1"  # the schema's comment: how a ledger is told from other schemas
+_MARK = "noiseaware ledger 2"  # the schema's comment: how a ledger is told from other schemas
+_FIRST_MARK = "noiseaware ledger 1"  # of those that did not say for which neighbours they were made
 _NAME = "noiseaware"
 _BUSY_SECONDS = 30.0
 # user:password@ | hosts and database | options: a character that belongs to a password stands nowhere else.
 _URL = re.compile(r"(postgres(?:ql)?://(?:[^@/?#\s]*@)?[^@?#\s]*)(?:\?([^@?#\s]*))?")
-_PATIENCE = {  # a server that cannot be reached is an error within half a minute
-    "connect_timeout": "15",
-    "keepalives_idle": "10",
-    "keepalives_interval": "5",
-    "keepalives_count": "3",
-    "tcp_user_timeout": "30000",
-    "application_name": "noiseaware",
-}
 _SETTINGS = """
 set local search_path = pg_catalog;
 set local row_security = off;
@@ -46,7 +40,8 @@ comment on schema {0} is '{1}';
 create table {0}.total (
     identity text not null,
     kind text not null check (kind in ('pure', 'zcdp', 'approximate')),
-    cost text not null,
+    cost text not null check (cost !~ '-'),
+    bound text not null,
     hash text not null,
     entries bigint not null
 );
@@ -54,7 +49,7 @@ create table {0}.entry (
     number bigint primary key,
     id text not null unique,
     time text not null,
-    cost text not null,
+    cost text not null check (cost !~ '-'),
     kind text not null check (kind in ('pure', 'zcdp', 'approximate')),
     promised text not null,
     what text not null,
@@ -70,6 +65,7 @@ class PostgreSQL:
 
     def __init__(self, url: str) -> None:
         self._given, self._schema = _parsed(url)
+        self._quoted = f'"{self._schema}"'  # a name such as select is none without
         self.path = _shown(self._given, self._schema)
 
     def create(self, total: Total) -> None:
@@ -77,10 +73,10 @@ class PostgreSQL:
         with self._connected("must be in a database where its user may create a schema") as database:
             database.execute("begin; " + _SETTINGS.format(round(1000 * _BUSY_SECONDS)))
             try:
-                database.execute(_SCHEMA.format(self._schema, _MARK))
+                database.execute(_SCHEMA.format(self._quoted, _MARK))
             except (psycopg.errors.DuplicateSchema, psycopg.errors.UniqueViolation):  # the latter at the same moment
                 raise ValueError(f"ledger {self.path} exists already; give another name.") from None
-            database.execute(f"insert into {self._schema}.total values (%s, %s, %s, %s, 0)", total)
+            database.execute(f"insert into {self._quoted}.total values (%s, %s, %s, %s, %s, 0)", total)
             self._commit(database)
 
     @contextmanager
@@ -92,37 +88,41 @@ class PostgreSQL:
             database.execute(f"begin isolation level {level}; " + _SETTINGS.format(round(1000 * _BUSY_SECONDS)))
             self._check(database, writes=writes)
             if writes:
-                database.execute(f"select 1 from {self._schema}.total for update")  # others wait here
+                database.execute(f"select 1 from {self._quoted}.total for update")  # others wait here
             yield database
             self._commit(database)
 
     def rows(self, database: Any) -> tuple[list[Total], list[Link], int]:
         """The totals, the entries in order, and how many there were ever."""
-        fields = "identity::text, kind::text, cost::text, hash::text, entries::bigint"
-        found = database.execute(f"select {fields} from {self._schema}.total").fetchall()
-        links = database.execute(f"select {_TYPED} from {self._schema}.entry order by 1").fetchall()
+        bound = f"'{UNBOUND}'::text" if self._mark(database) == _FIRST_MARK else "bound::text"
+        fields = f"identity::text, kind::text, cost::text, {bound}, hash::text, entries::bigint"
+        found = database.execute(f"select {fields} from {self._quoted}.total").fetchall()
+        links = database.execute(f"select {_TYPED} from {self._quoted}.entry order by 1").fetchall()
         return [Total(*row[:-1]) for row in found], [Link(*row) for row in links], sum(row[-1] for row in found)
 
     def append(self, database: Any, link: Link) -> bool:
         """Write an entry; whether it stands there as it was written, after triggers that wait for the commit."""
-        database.execute(f"insert into {self._schema}.entry ({_COLUMNS}) values ({', '.join(['%s'] * 8)})", link)
-        database.execute(f"update {self._schema}.total set entries = %s", (link.number,))
+        database.execute(f"insert into {self._quoted}.entry ({_COLUMNS}) values ({', '.join(['%s'] * 8)})", link)
+        database.execute(f"update {self._quoted}.total set entries = %s", (link.number,))
         database.execute("set constraints all immediate")
-        find = f"select {_TYPED} from {self._schema}.entry where number = %s"
+        find = f"select {_TYPED} from {self._quoted}.entry where number = %s"
         kept = database.execute(find, (link.number,)).fetchall()
-        count = database.execute(f"select entries from {self._schema}.total").fetchall()
+        count = database.execute(f"select entries from {self._quoted}.total").fetchall()
         return kept == [link] and count == [(link.number,)]
 
     def _check(self, database: Any, *, writes: bool) -> None:
-        find = "select obj_description(oid, 'pg_namespace'), current_setting('fsync') from pg_namespace"
-        found = database.execute(f"{find} where nspname = %s", (self._schema,)).fetchall()
+        if self._mark(database) not in (_FIRST_MARK, _MARK):
+            raise ValueError(f"ledger must be a schema made by `noiseaware ledger create`, got {self.path}.")
+        if writes and database.execute("select current_setting('fsync')").fetchall() != [("on",)]:
+            raise ValueError(f"ledger {self.path} must be on a server with fsync = on, which keeps what it was told.")
+
+    def _mark(self, database: Any) -> str | None:
+        """The schema's comment."""
+        find = "select obj_description(oid, 'pg_namespace') from pg_namespace where nspname = %s"
+        found = database.execute(find, (self._schema,)).fetchall()
         if not found:
             raise FileNotFoundError
-        ((mark, fsync),) = found
-        if mark != _MARK:
-            raise ValueError(f"ledger must be a schema made by `noiseaware ledger create`, got {self.path}.")
-        if writes and fsync != "on":
-            raise ValueError(f"ledger {self.path} must be on a server with fsync = on, which keeps what it was told.")
+        return found[0][0]
 
     def _commit(self, database: Any) -> None:
         try:
@@ -139,8 +139,8 @@ class PostgreSQL:
     def _connected(self, right: str) -> Iterator[Any]:
         """A connection of its own; whatever fails on it is a sentence."""
         try:
-            settings = {**_PATIENCE, **self._given, "client_encoding": "utf8"}
-            with closing(psycopg.connect(autocommit=True, prepare_threshold=None, **settings)) as database:
+            given = {**settings(self._given), "client_encoding": "utf8"}
+            with closing(psycopg.connect(autocommit=True, prepare_threshold=None, **given)) as database:
                 yield database
         except psycopg.errors.InsufficientPrivilege:
             raise ValueError(f"ledger {self.path} {right}.") from None

@@ -16,7 +16,7 @@ from noiseaware.custodian.bounds import MOST_SLACK, QUANTILES, SHARE, within
 from noiseaware.custodian.division import Groups, Level
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.family import AbstractFamily
-from noiseaware.privacy import N_SHARE, Neighbours, Number, ZeroConcentrated, kept_by, plain
+from noiseaware.privacy import N_SHARE, Neighbours, Number, plain
 
 try:
     import opendp.measurements as _opendp  # noqa: F401 - noise.py imports it when it draws; missed here, it costs nothing
@@ -91,10 +91,9 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
     """The release, or one for each group."""
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
-    by_rho = ledger is not None and isinstance(ledger.total, ZeroConcentrated)
-    cost = kept_by(terms.promise) if by_rho else terms.promise
+    cost = terms.promise if ledger is None else ledger.cost(terms.promise)
     if ledger is not None:
-        ledger.afford(cost)
+        ledger.afford(cost, terms.relation)
     if terms.selection is None:
         grid = terms.grid(family)
         found = _summed(table, family, grid, terms)

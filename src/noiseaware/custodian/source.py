@@ -11,6 +11,7 @@ import duckdb
 import narwhals as nw
 
 from noiseaware.custodian import cluster, database
+from noiseaware.custodian.connection import is_meant, named
 from noiseaware.custodian.quiet import quietly
 from noiseaware.custodian.reader import READERS, rows
 
@@ -58,9 +59,9 @@ def source(table: Any, table_name: str | None, *, spark: bool) -> Source:
 def _file(path: Path) -> Source:
     suffix = path.suffix.lower()
     if suffix not in READERS:
-        raise ValueError(f"table file must end in one of {', '.join(READERS)}, got {path.name}.")
+        raise ValueError(f"table file must end in one of {', '.join(READERS)}, got {named(str(path))}.")
     if not path.is_file():
-        raise ValueError(f"table file must exist, got {path}.")
+        raise ValueError(f"table file must exist, got {named(str(path)) if is_meant(str(path)) else path}.")
 
     def read(opening: Opening) -> duckdb.DuckDBPyRelation:
         return READERS[suffix](opening.own, path, opening.columns, opening.complaint, opening.closing)
@@ -69,10 +70,12 @@ def _file(path: Path) -> Source:
 
 
 def _by_spark(path: str, table_name: str | None) -> Source:
+    if path.lower().startswith(tuple(f"{scheme}:" for scheme in database.SCHEMES)):
+        raise ValueError("table must be a file where Spark reads it, got a URL of PostgreSQL; leave out --spark.")
     name, suffix = PurePath(path).name, PurePath(path).suffix.lower()
     if table_name is not None:
         raise ValueError("table_name must be left out where Spark reads the table.")
     if suffix not in cluster.SUFFIXES:
-        raise ValueError(f"table file must end in one of {', '.join(cluster.SUFFIXES)} for Spark, got {name}.")
+        raise ValueError(f"table file must end in one of {', '.join(cluster.SUFFIXES)} for Spark, got {named(path)}.")
     path = path if "://" in path else os.path.abspath(path)  # Spark's Java process may be in another folder
     return Source(name, lambda opening: cluster.opened(path, opening.complaint), suffix == ".csv")

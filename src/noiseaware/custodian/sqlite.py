@@ -11,23 +11,25 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from noiseaware.custodian.chain import REMEDY, Link, Total
+from noiseaware.custodian.chain import REMEDY, UNBOUND, Link, Total
 
 _APPLICATION_ID = 0x6E616C67  # "nalg": how a ledger is told from other SQLite files
-_FORMAT = 1  # SQLite's user_version; 0 was without hashes
+_FORMAT = 2  # SQLite's user_version; 1 did not say for which neighbours a ledger was made, 0 was without hashes
+_FIRST_FORMAT = 1
 _BUSY_SECONDS = 30.0
 _SCHEMA = """
 create table total (
     identity text not null,
     kind text not null check (kind in ('pure', 'zcdp', 'approximate')),
-    cost text not null,
+    cost text not null check (cost not glob '*-*'),
+    bound text not null,
     hash text not null
 );
 create table entry (
     number integer primary key autoincrement,
     id text not null unique,
     time text not null,
-    cost text not null,
+    cost text not null check (cost not glob '*-*'),
     kind text not null check (kind in ('pure', 'zcdp', 'approximate')),
     promised text not null,
     what text not null,
@@ -64,6 +66,7 @@ class SQLite:
         """One transaction on the file: committed if the block ends, rolled back if it does not."""
         if not os.path.isfile(self.path):
             raise FileNotFoundError
+        self._check_name()
         address = f"{self.path.absolute().as_uri()}?mode=rw"
         try:
             with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
@@ -79,7 +82,8 @@ class SQLite:
 
     def rows(self, database: sqlite3.Connection) -> tuple[list[Total], list[Link], int]:
         """The totals, the entries in order, and how many there were ever."""
-        totals = [Total(*row) for row in database.execute("select identity, kind, cost, hash from total")]
+        bound = f"'{UNBOUND}'" if self._format(database) == _FIRST_FORMAT else "bound"
+        totals = [Total(*row) for row in database.execute(f"select identity, kind, cost, {bound}, hash from total")]
         links = [Link(*row) for row in database.execute(f"select {_COLUMNS} from entry order by number")]
         ((count,),) = database.execute("select coalesce(max(cast(seq as integer)), 0) from sqlite_sequence")
         return totals, links, count
@@ -89,13 +93,29 @@ class SQLite:
         database.execute(f"insert into entry ({_COLUMNS}) values (?, ?, ?, ?, ?, ?, ?, ?)", link)
         return database.execute(f"select {_COLUMNS} from entry where number = ?", (link.number,)).fetchall() == [link]
 
+    def _check_name(self) -> None:
+        """Refuse a file of two names: a half-written charge is in the journal beside one of them, unseen by the other.
+
+        Who charged by the other name would have that charge taken back when the ledger is next opened by the first.
+        """
+        if os.stat(self.path).st_nlink > 1:
+            advice = "keep the one that has a -journal beside it, if one has, and remove the other hard links"
+            raise ValueError(f"ledger {self.path} must be a file of one name, and has several; {advice}.")
+
     def _check_format(self, database: sqlite3.Connection) -> None:
         if database.execute("pragma application_id").fetchone() != (_APPLICATION_ID,):
             raise ValueError(f"ledger must be a file made by `noiseaware ledger create`, got {self.path}.")
-        if database.execute("pragma user_version").fetchone() != (_FORMAT,):
+        version = self._format(database)
+        if version > _FORMAT:
+            raise ValueError(f"ledger {self.path} must not be of a newer version of noiseaware; upgrade noiseaware.")
+        if version < _FIRST_FORMAT:
             make = "make a new one of what is left with `noiseaware ledger create`"
             rule = "must be of this version of noiseaware, whose entries have hashes"
             raise ValueError(f"ledger {self.path} {rule}; {make}.")
+
+    def _format(self, database: sqlite3.Connection) -> int:
+        ((version,),) = database.execute("pragma user_version")
+        return version
 
 
 _FAILURES = {
@@ -124,7 +144,7 @@ def _draft(path: Path, total: Total) -> Path:
         with closing(sqlite3.connect(path)) as database:
             marks = f"pragma application_id = {_APPLICATION_ID}; pragma user_version = {_FORMAT};"
             database.executescript(f"{marks} {_SCHEMA}")
-            database.execute("insert into total values (?, ?, ?, ?)", total)
+            database.execute("insert into total values (?, ?, ?, ?, ?)", total)
             database.commit()
     except sqlite3.Error as error:
         raise OSError(str(error)) from None

@@ -14,7 +14,18 @@ from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighb
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.given import kind
-from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, kept_by, part_of, promised, proper
+from noiseaware.privacy import (
+    N_SHARE,
+    Guarantee,
+    Neighbours,
+    Number,
+    Promise,
+    Relation,
+    kept_by,
+    part_of,
+    promised,
+    proper,
+)
 
 _NARROWEST = 1e-300
 """Bounds of second moments are at least so wide: a float still holds the inverse."""
@@ -32,6 +43,11 @@ class Terms:
     of_statistics: Guarantee
     of_n: Guarantee | None
     """What a private n may cost; None where n is public."""
+
+    @property
+    def relation(self) -> Relation:
+        """Who counts as a neighbour, however many records of one person are summed."""
+        return Relation(self.neighbours, None if self.unit is None else self.unit.column)
 
     @property
     def max_records(self) -> int:
