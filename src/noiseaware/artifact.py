@@ -9,6 +9,7 @@ import importlib.resources
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +24,7 @@ from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 from noiseaware.document import (
     FAMILIES,
     LAWS,
+    MOST_STATISTICS,
     FamilyPart,
     GuaranteePart,
     NoisePart,
@@ -43,6 +45,7 @@ SCHEMA_VERSION = 3
 """The newest: 3 has values of which an interval is known; 2 a noisy n; all else is still written as 1."""
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
+_LONGEST = 1000  # characters of what is wrong with a file
 _MOST_TOLD = 3  # statistics where a release is printed
 _EXAMPLES = {"family": "Bernoulli()", "mechanism": "Laplace(10)", "n_mechanism": "DiscreteLaplace(10)"}
 _EXAMPLES |= {"guarantee": "Pure(Fraction(1, 2))", "origin": 'Origin(tool="a hospital")'}
@@ -184,7 +187,8 @@ def from_json(text: str, *, source: str = "release", families: Iterable[type[Abs
     except ValidationError as error:
         raise ValueError(f"{source}: {_sentence(error)}") from None
     except ValueError as error:
-        raise ValueError(f"{source}: {error}") from None
+        told = str(error)  # whose names are the file's
+        raise ValueError(f"{source}: {told if len(told) <= _LONGEST else told[: _LONGEST - 1] + '…'}") from None
 
 
 def json_schema() -> dict:
@@ -202,10 +206,14 @@ class _Document(Strict):
 
     schema_version: Literal[1, 2, 3]
     family: FamilyPart
-    statistics: list[StatisticPart]
+    statistics: list[StatisticPart] = Field(max_length=MOST_STATISTICS)
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
     noise: NoisePart
-    n: int = Field(description="Number of records: public and at least 1, or noisy where n_noise is given")
+    n: int = Field(
+        ge=-MOST_OF_N,
+        le=MOST_OF_N,
+        description="Number of records: public and at least 1, or noisy where n_noise is given",
+    )
     n_noise: NoisePart | None = Field(default=None, description="The noise of a private n; from schema version 2 on")
     neighbours: Literal["replace", "add_remove"]
     guarantee: GuaranteePart | None = None
@@ -234,8 +242,7 @@ class _Document(Strict):
     def release(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> Release:
         family = self.family.family(families)
         names = tuple(s.name for s in self.statistics)
-        if names != family.statistics:
-            raise ValueError(f"statistics must be named {list(family.statistics)}, got {list(names)}.")
+        _check_names(names, family.statistics)
         if self.n_noise is not None and self.schema_version < 2:
             raise ValueError(f"schema_version must be 2 where n_noise is given, got {self.schema_version}.")
         known = [None if s.within is None else s.within.interval() for s in self.statistics]
@@ -255,19 +262,29 @@ class _Document(Strict):
         )
 
 
+def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
+    if len(names) != len(wanted):
+        raise ValueError(f"statistics must be {len(wanted)} for this family, got {len(names)}.")
+    for place, (name, right) in enumerate(zip(names, wanted, strict=True)):
+        if name != right:
+            raise ValueError(f"statistics.{place}.name must be {shown(right)} for this family, got {shown(name)}.")
+
+
 def _refuse_newer(text: str, source: str) -> None:
     try:
         version = json.loads(text)["schema_version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return  # the strict check says what is wrong
     if isinstance(version, int) and version > SCHEMA_VERSION:
-        rule = f"schema_version must be at most {SCHEMA_VERSION}, got {version}"
+        rule = f"schema_version must be at most {SCHEMA_VERSION}, got {shown(version)}"
         raise ValueError(f"{source}: {rule}; upgrade noiseaware.")
 
 
 def _sentence(error: ValidationError) -> str:
     """What is wrong, as field, rule and value: of several forms that a field can take, the one that it is most like."""
-    first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
+    errors = error.errors(include_url=False, include_context=False)
+    places = Counter(found["loc"][:-1] for found in errors)  # of two forms as deep, the one with less that is wrong
+    first = max(errors, key=lambda found: (len(found["loc"]), -places[found["loc"][:-1]]))
     if first["type"] == "json_invalid":
         return f"file: must be JSON, as a release is: {first['msg'].removeprefix('Invalid JSON: ')}."
     parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
@@ -18,6 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.family import AbstractFamily
+from noiseaware.family._moment import MOST_COLUMNS
+from noiseaware.family.binomial import MOST_TRIALS
+from noiseaware.family.categorical import MOST_LEVELS
 from noiseaware.given import shown
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain, proper
@@ -59,6 +62,7 @@ class Origin:
     """The most records of one person that were summed."""
 
 
+MOST_STATISTICS = max(MOST_LEVELS, MOST_COLUMNS + MOST_COLUMNS * (MOST_COLUMNS + 1) // 2)
 _MOST_DIGITS, _MOST_EXPONENT = 1000, 3  # of a number that is written as text: its length, and digits of its exponent
 # The first and the last OpenDP whose integer samplers were biased.
 _BIASED = (0, 9, 0), (0, 14, 1)
@@ -79,6 +83,7 @@ class Strict(BaseModel):
 
 
 _Pair = tuple[FiniteFloat, FiniteFloat]
+_Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 class FamilyPart(Strict):
@@ -86,15 +91,15 @@ class FamilyPart(Strict):
 
     name: str = Field(description="One of: " + ", ".join(sorted(FAMILIES)))
     column: str | None = None
-    columns: list[str] | None = None
-    x: list[str] | None = None
+    columns: list[str] | None = Field(default=None, max_length=MOST_COLUMNS)
+    x: list[str] | None = Field(default=None, max_length=MOST_COLUMNS)
     y: str | None = None
-    bounds: _Pair | list[_Pair] | None = Field(
+    bounds: _Pair | Annotated[list[_Pair], Field(max_length=MOST_COLUMNS)] | None = Field(
         default=None, description="Of the column; of several, a pair for each of them in order"
     )
     outside: Literal["clamp", "drop"] | None = None
-    trials: int | None = None
-    levels: list[str] | list[int] | None = None
+    trials: int | None = Field(default=None, ge=1, le=MOST_TRIALS)
+    levels: list[str] | list[_Whole] | None = Field(default=None, max_length=MOST_LEVELS)
     variance: FiniteFloat | None = None
     shape: FiniteFloat | None = None
 
@@ -117,7 +122,9 @@ class FamilyPart(Strict):
         given = {k: v for k, v in self.model_dump(exclude={"name"}).items() if v is not None}
         known = set(inspect.signature(cls).parameters)
         if surplus := sorted(set(given) - known):
-            raise ValueError(f"family.{surplus[0]} must be null for the {self.name} family, got {given[surplus[0]]}.")
+            raise ValueError(
+                f"family.{surplus[0]} must be null for the {self.name} family, got {shown(given[surplus[0]])}."
+            )
         missing = sorted({"trials", "levels", "columns", "x", "y"} & known - set(given))
         if missing:
             raise ValueError(f"family.{missing[0]} must be given for the {self.name} family, got null.")
@@ -151,7 +158,7 @@ class StatisticPart(Strict):
 
 class NoisePart(Strict):
     law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
-    scale: FiniteFloat | list[FiniteFloat] | None = Field(
+    scale: FiniteFloat | Annotated[list[FiniteFloat], Field(max_length=MOST_STATISTICS)] | None = Field(
         default=None,
         description="Scale (Laplace) or standard deviation (Gaussian) in grid steps: of all statistics, or of each",
     )
@@ -186,7 +193,7 @@ class GuaranteePart(Strict):
         cost = _number("guarantee.cost", self.cost)
         if (self.delta is None) == (self.kind == "approximate"):
             rule = "given for an approximate guarantee" if self.delta is None else f"null for a {self.kind} guarantee"
-            raise ValueError(f"guarantee.delta must be {rule}, got {self.delta or 'null'}.")
+            raise ValueError(f"guarantee.delta must be {rule}, got {shown(self.delta) if self.delta else 'null'}.")
         if self.delta is not None:
             return Approximate(cost, _proper("guarantee.delta", self.delta))
         return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
@@ -202,13 +209,17 @@ class OriginPart(Strict):
         default=None, description="Part of the guarantee's cost that the choice of private bounds took"
     )
     bounds_quantiles: list[str] | None = Field(
-        default=None, description="Quantiles near which private bounds were chosen; one: that of the upper bound alone"
+        default=None,
+        max_length=2,
+        description="Quantiles near which private bounds were chosen; one: that of the upper bound alone",
     )
     group: dict[str, str | int] | None = Field(
         default=None, description="Column and level of each record, of a table released by groups"
     )
     unit: str | None = Field(default=None, description="Column that tells whose a record is")
-    max_records: int | None = Field(default=None, ge=1, description="The most records of one unit that were summed")
+    max_records: int | None = Field(
+        default=None, ge=1, le=10**6, description="The most records of one unit that were summed"
+    )
 
     @classmethod
     def of(cls, origin: Origin) -> "OriginPart":
@@ -226,9 +237,13 @@ class OriginPart(Strict):
         share = None if self.bounds_share is None else _proper("origin.bounds_share", self.bounds_share)
         quantiles = tuple(_proper("origin.bounds_quantiles", q) for q in self.bounds_quantiles or ())
         if len(quantiles) > 2 or sorted(quantiles) != list(quantiles):
-            raise ValueError(f"origin.bounds_quantiles must be one or two in order, got {self.bounds_quantiles}.")
+            raise ValueError(
+                f"origin.bounds_quantiles must be one or two in order, got {shown(self.bounds_quantiles)}."
+            )
         if (self.unit is None) != (self.max_records is None):
-            raise ValueError(f"origin.max_records must go with origin.unit, got {self.max_records} and {self.unit}.")
+            raise ValueError(
+                f"origin.max_records must go with origin.unit, got {self.max_records} and {shown(self.unit)}."
+            )
         group = tuple((self.group or {}).items())
         return Origin(**self.model_dump() | {"bounds_share": share, "bounds_quantiles": quantiles, "group": group})
 

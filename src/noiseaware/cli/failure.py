@@ -8,6 +8,8 @@ import contextlib
 import io
 import re
 import sys
+import traceback
+from pathlib import PurePath
 from typing import Any
 
 import typer
@@ -58,12 +60,24 @@ def _status(command) -> int:
         return 0
     except (ValueError, OSError, ImportError) as error:
         return say(_sentence(error), BAD_INPUT)
-    except (RuntimeError, Unfit) as error:
+    except Unfit as error:
         return say(_sentence(error), UNFIT)
     except Exception as error:
-        if not _is_refusal(error):
-            raise
-        return say(_sentence(error), REFUSED)
+        if _is_refusal(error):
+            return say(_sentence(error), REFUSED)
+        if type(error) is RuntimeError:  # what the package itself says of a method that failed
+            return say(_sentence(error), UNFIT)
+        return say(_unforeseen(error), BAD_INPUT)
+
+
+def _unforeseen(error: Exception) -> str:
+    """What failed and where, in a sentence without the error's own words: they may quote a value."""
+    if isinstance(error, MemoryError):
+        return "the machine must have more memory for this; nothing else is known to be wrong."
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [f for f in frames if "noiseaware" in f.filename or "site-packages" not in f.filename]
+    where = f" in {PurePath(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
+    return f"failed where it must not ({type(error).__name__}{where}); please report this with the command that did it."
 
 
 def say(sentence: str, status: int = 0) -> int:

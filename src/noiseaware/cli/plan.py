@@ -98,10 +98,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Plan:
-    """The releases to make, and the ledger that pays for them; None for none."""
+    """The releases to make, the ledger that pays for them (None for none), and the file that says so, if one does."""
 
     items: list[Item]
     ledger: str | None
+    path: str | None = None
 
 
 def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
@@ -223,7 +224,7 @@ def read(path: str) -> Plan:
 
         check_place(ledger)  # before it is made a path, which a connection string is not
         ledger = ledger if "://" in ledger else os.path.join(folder, ledger)
-    return Plan(items, ledger or None)
+    return Plan(items, ledger or None, path)
 
 
 def _place(path: str, document: dict) -> dict[str, Any]:

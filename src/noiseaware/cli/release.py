@@ -53,6 +53,8 @@ _Share = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="Share of ε or ρ that private bounds take; a tenth unless given.")
 ]
 
+_OUTPUT = "another output"
+_BESIDE_A_LEDGER = ("-journal", "-wal", "-shm")
 _BESIDE_A_PLAN = ("plan", "force", "json", "quiet", "help")
 
 HELP = """Release noisy statistics of a table, paid from a ledger.
@@ -156,16 +158,47 @@ def _from_options(place: dict, output: str | None, ledger: str | None, options: 
 
 
 def _carry_out(plan: Plan, *, force: bool, json: bool, quiet: bool) -> None:
-    outputs = [planned.output for planned in plan.items]
-    if len(set(map(os.path.abspath, outputs))) < len(outputs):
-        raise ValueError("output must be another file for each release of a plan.")
+    _check_apart(plan)
     for planned in plan.items:
         _check_terms(planned)
-        _check_output(planned, plan.ledger, force=force)
+        _check_output(planned, force=force)
     _check_afford(plan)
     for planned in plan.items:
         with _interruptible(planned, plan.ledger):
             _make(planned, plan.ledger, force=force, json=json, quiet=quiet)
+
+
+def _check_apart(plan: Plan) -> None:
+    """Refuse outputs that would take the place of each other, of what is read, or of what the ledger's disk needs."""
+    taken = {path: name for name, path in _inputs(plan)}
+    folders = {_place(planned.output) for planned in plan.items if "by" in planned.division}
+    for path in (path for planned in plan.items for path in planned.files if path != "-"):
+        place = _place(path)
+        if place in folders:
+            raise ValueError(f"output must not be the folder of another release, got {path}.")
+        if taken.get(place) == _OUTPUT:
+            raise ValueError(f"output must be another file for each release of a plan, got {path} twice.")
+        if place in taken:
+            raise ValueError(f"output must not be {taken[place]}, got {path}.")
+        taken[place] = _OUTPUT
+
+
+def _inputs(plan: Plan) -> Iterator[tuple[str, Path]]:
+    """Files that no output may replace, and what they are."""
+    if plan.path is not None:
+        yield "the plan itself", _place(plan.path)
+    for planned in plan.items:
+        if "://" not in planned.table:
+            yield "the table itself", _place(planned.table)
+    if plan.ledger is not None and "://" not in plan.ledger:
+        yield "the ledger itself", _place(plan.ledger)
+        for end in _BESIDE_A_LEDGER:  # SQLite looks for them beside the file, and beside the name that was given
+            yield f"the ledger's {end}, which SQLite would take for its own", Path(f"{_place(plan.ledger)}{end}")
+            yield f"the ledger's {end}, which SQLite would take for its own", _place(f"{plan.ledger}{end}")
+
+
+def _place(path: str) -> Path:
+    return Path(path).resolve()
 
 
 @contextlib.contextmanager
@@ -186,7 +219,7 @@ def _num_entries(ledger: str) -> int:
     return len(Ledger(ledger).entries())
 
 
-def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
+def _check_output(planned: Item, *, force: bool) -> None:
     from noiseaware.file import check_free
 
     if planned.output == "-":
@@ -197,9 +230,6 @@ def _check_output(planned: Item, ledger: str | None, *, force: bool) -> None:
         Path(planned.output).mkdir(parents=True, exist_ok=True)
     for path in map(Path, planned.files):
         check_free(path, force=force)
-        for name, other in (("table", planned.table), ("ledger", ledger)):
-            if other is not None and "://" not in other and path.resolve() == Path(other).resolve():
-                raise ValueError(f"output must not be the {name} itself, got {path}.")
         if not os.access(path.parent, os.W_OK):
             raise ValueError(f"output folder must be writable, got {path.parent}.")
 
@@ -236,8 +266,7 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
     if planned.output == "-":
         typer.echo(made[0].to_json(), nl=False)
         return
-    for path, one in zip(planned.files, made, strict=True):
-        _write(one, path, force=force)
+    _write(dict(zip(planned.files, made, strict=True)), force=force)
     if json:
         texts = [one.to_json() for one in made]
         typer.echo(texts[0] if "by" not in planned.division else f"[{','.join(texts)}]", nl=False)
@@ -245,13 +274,19 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
     typer.echo(_told(planned.files, made, ledger))
 
 
-def _write(made: "Release", path: str, *, force: bool) -> None:
-    try:
-        made.save(path, force=force)
-    except (OSError, ValueError) as error:
-        typer.echo(made.to_json(), nl=False)
+def _write(made: "dict[str, Release]", *, force: bool) -> None:
+    """Write each release, and print those whose file cannot be written: all of them are paid for."""
+    lost = {}
+    for path, one in made.items():
+        try:
+            one.save(path, force=force)
+        except (OSError, ValueError) as error:
+            lost[path] = error
+            typer.echo(one.to_json(), nl=False)
+    for path, error in lost.items():
         say(f"the release is paid for but {path} was not written ({error}); it is on standard output instead.")
-        raise typer.Exit(BAD_INPUT) from None
+    if lost:
+        raise typer.Exit(BAD_INPUT)
 
 
 def _told(paths: list[str], made: "list[Release]", ledger: str | None) -> str:

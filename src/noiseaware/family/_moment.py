@@ -16,6 +16,9 @@ from jaxtyping import Array, Num
 from noiseaware.family._family import AbstractFamily, Bounds, checked_bounds
 from noiseaware.privacy import Neighbours, check_neighbours
 
+MOST_COLUMNS = 200
+"""Of so many, 20 100 products are summed: more are neither released nor read, since d columns have d²/2."""
+
 
 class AbstractMomentFamily(AbstractFamily):
     """Records of d numbers, summarised by Σu and products. Records are columns: x[j] is the j-th number of each."""
@@ -156,6 +159,8 @@ def checked_columns(name: str, columns: object) -> tuple[str, ...]:
     names = (columns,) if isinstance(columns, str) else tuple(columns)  # type: ignore[arg-type]
     if not names or not all(isinstance(c, str) and c for c in names):
         raise ValueError(f"{name} must name one or more columns, got {columns!r}.")
+    if len(names) > MOST_COLUMNS:
+        raise ValueError(f"{name} must name at most {MOST_COLUMNS} columns, got {len(names)}.")
     if len(set(names)) < len(names):
         raise ValueError(f"{name} must name each column once, got {list(names)}.")
     return names

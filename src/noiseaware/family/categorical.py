@@ -16,6 +16,9 @@ from noiseaware.family._family import AbstractFamily, check_conjugate
 from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
+MOST_LEVELS = 100_000
+"""More are neither released nor read."""
+
 
 class Categorical(AbstractFamily):
     """Categorical(θ) over public levels. In a table, whatever is not a level counts as the first one."""
@@ -32,6 +35,8 @@ class Categorical(AbstractFamily):
         self.levels = tuple(levels)
 
     def __check_init__(self) -> None:
+        if len(self.levels) > MOST_LEVELS:
+            raise ValueError(f"levels must name at most {MOST_LEVELS:,} levels, got {len(self.levels):,}.")
         if len(self.levels) < 2:
             raise ValueError(f"levels must name two or more levels, got {len(self.levels)}.")
         if len(set(self.levels)) != len(self.levels):
