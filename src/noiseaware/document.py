@@ -19,7 +19,6 @@ import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.family import AbstractFamily
 from noiseaware.family._moment import MOST_COLUMNS
-from noiseaware.family.binomial import MOST_TRIALS
 from noiseaware.family.categorical import MOST_LEVELS
 from noiseaware.given import shown
 from noiseaware.mechanism import AbstractMechanism
@@ -62,6 +61,7 @@ class Origin:
     """The most records of one person that were summed."""
 
 
+_MOST_TRIALS = 2**32  # sums of records of so many do not fit 64-bit integers, so that no release has them
 MOST_STATISTICS = max(MOST_LEVELS, MOST_COLUMNS + MOST_COLUMNS * (MOST_COLUMNS + 1) // 2)
 _MOST_DIGITS, _MOST_EXPONENT = 1000, 3  # of a number that is written as text: its length, and digits of its exponent
 # The first and the last OpenDP whose integer samplers were biased.
@@ -98,7 +98,7 @@ class FamilyPart(Strict):
         default=None, description="Of the column; of several, a pair for each of them in order"
     )
     outside: Literal["clamp", "drop"] | None = None
-    trials: int | None = Field(default=None, ge=1, le=MOST_TRIALS)
+    trials: int | None = Field(default=None, ge=1, le=_MOST_TRIALS)
     levels: list[str] | list[_Whole] | None = Field(default=None, max_length=MOST_LEVELS)
     variance: FiniteFloat | None = None
     shape: FiniteFloat | None = None

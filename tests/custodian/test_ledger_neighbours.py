@@ -319,7 +319,7 @@ def test_the_command_shows_what_a_ledger_is_about(files, tmp_path):
     assert "for adding or removing all records of one patient_id\n" in shown(made)
     assert json.loads(shown(made, "--json"))["unit"] == "patient_id"
     free = Ledger.create(files.place(), epsilon=1)
-    assert "for neighbours that the first release decides" in shown(free.path)
+    assert json.loads(shown(free.path, "--json"))["neighbours"] is None
     free.charge(HALF, REPLACE)
     assert "for replacing one record\n" in shown(free.path)
     free.charge(Pure(Fraction(1, 4)), ADD_REMOVE)

@@ -66,16 +66,17 @@ def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For mac
     typer.echo(f"{account.path}: {balance(account)}")
     entries = account.entries()  # whatever reads a ledger verifies it
     typer.echo(f"chain verified, {len(entries)} {'entry' if len(entries) == 1 else 'entries'}")
-    typer.echo(_about(account))
+    if about := _about(account):
+        typer.echo(about)
     _print_entries(entries)
 
 
 def _about(account: "Ledger") -> str:
-    """What the total is a promise about."""
+    """What the total is a promise about; nothing where the first release is to decide."""
     if mixture := account.mixture:
         return f"no total: {mixture}, and neither adds to the other; it can be charged no more"
     bound = account.relation
-    return "for neighbours that the first release decides" if bound is None else f"for {bound}"
+    return "" if bound is None else f"for {bound}"
 
 
 def balance(account: "Ledger") -> str:

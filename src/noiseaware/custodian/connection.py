@@ -7,16 +7,14 @@ import re
 from pathlib import PurePath
 
 _WORDS = "host|hostaddr|port|dbname|user|password|passfile|service|sslmode|sslpassword|options|connect_timeout"
-# A scheme whose slashes were forgotten, words of libpq (host=db user=me), and user:password@host without a scheme.
-_MEANT = re.compile(
-    rf"""(?ix) [\s'"]* (?: postgres(?:ql)?(?:\+\w+)? (?: : | // ) | (?:{_WORDS}) \s* = | [^/\\:\s]+ : /* [^/\\]* @ )"""
-)
-_PASSWORD = re.compile(r"(?i)password\s*=")
+_START = re.compile(rf"""(?ix) [\s'"]* (?: postgres(?:ql)?(?:\+\w+)? (?: : | // ) | (?:{_WORDS}) \s* = )""")
+# A URL, user:password@ in any part of one that is none, and a password among libpq's words.
+_INSIDE = re.compile(r"(?i)://|:[^/\\]*@|password\s*=")
 
 
 def is_meant(text: str) -> bool:
     """True if a text was meant as a connection, well written or not."""
-    return "://" in text or _MEANT.match(text) is not None or _PASSWORD.search(text) is not None
+    return _START.match(text) is not None or _INSIDE.search(text) is not None
 
 
 def named(path: str) -> str:

@@ -16,9 +16,6 @@ from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
 from noiseaware.given import whole
 from noiseaware.prior import Beta, Numeric
 
-MOST_TRIALS = 10**9
-"""Of so many a record, the trials of all records are a number that floats hold."""
-
 
 class AbstractSuccesses(AbstractScalarFamily):
     """Successes with probability θ in `trials` trials a record."""
@@ -96,4 +93,4 @@ class Binomial(AbstractSuccesses):
 
     def __init__(self, column: str | None = None, *, trials: int | np.integer) -> None:
         self.column = column
-        self.trials = whole("trials", trials, 1, MOST_TRIALS)
+        self.trials = whole("trials", trials)
