@@ -88,8 +88,8 @@ def say(sentence: str, status: int = 0) -> int:
 
 
 def _without_passwords(sentence: str) -> str:
-    """The sentence, also where it quotes a URL that was typed in the wrong place."""
-    return re.sub(r"(://[^:@/\s]*:).*(?=@)|(password=)[^&\s]*", r"\1\2…", sentence)
+    """The sentence, also where it quotes a URL that was typed in the wrong place, or what was meant as one."""
+    return re.sub(r"(://[^:@/\s]*:).*(?=@)|(\w:)[^/\s]*(?=@)|(password\s*=\s*)[^&\s]*", r"\1\2\3…", sentence)
 
 
 def _is_refusal(error: Exception) -> bool:
