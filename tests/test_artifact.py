@@ -1,9 +1,14 @@
 """A release made from numbers: what is no number, family or mechanism is refused in one sentence."""
 
+import json
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import noiseaware as na
+from noiseaware.artifact import from_json
 
 GIVEN = {"family": na.family.Bernoulli(), "values": [3], "n": 10, "mechanism": na.mechanism.Laplace(1.0)}
 WRONG = [
@@ -87,3 +92,53 @@ def test_what_infer_does_not_take():
         na.infer(release, na.prior.Beta([1, 2], 1))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"prior must be a Beta for the bernoulli family, got the class Beta\."):
         na.infer(release, na.prior.Beta)  # type: ignore[arg-type]
+
+
+# ---- files that ask for much -----------------------------------------------------------------------------------------
+
+FILE = json.loads(na.Release(**GIVEN).to_json())
+HUGE = 10**400
+ASKING = [
+    ({"family": {"name": "multivariate_normal", "columns": [f"c{i}" for i in range(201)]}}, "family.columns: .* 200"),
+    ({"family": {"name": "multivariate_normal", "columns": [f"c{i}" for i in range(200)]}}, "must be 20300 .* got 1"),
+    ({"family": {"name": "linear_regression", "x": [f"c{i}" for i in range(10**5)], "y": "y"}}, "family.x: .* 200"),
+    ({"family": {"name": "categorical", "levels": [f"c{i}" for i in range(10**5 + 1)]}}, "family.levels: .* 100000"),
+    ({"family": {"name": "categorical", "levels": ["c" * 10**6, "d"]}}, "statistics must be 2 for this family, got 1"),
+    ({"statistics": [{"name": "s" * 10**6, "value": 3}]}, "statistics.0.name must be 'sum' for this family, got 's"),
+    ({"family": {"name": "s" * 10**6}}, "family.name must be one of .* got 'sss"),
+    ({"statistics": FILE["statistics"] * 10**5 + FILE["statistics"]}, "statistics: .* 100000 items"),
+    ({"family": {"name": "binomial", "column": "x", "trials": HUGE}}, "family.trials: .* less than or equal to"),
+    ({"family": {"name": "binomial", "column": "x", "trials": 0}}, "family.trials: .* greater than or equal to 1"),
+    ({"family": {"name": "categorical", "levels": [1, HUGE]}}, "family.levels.1: .* less than or equal to"),
+    ({"n": HUGE}, "n: .* less than or equal to"),
+    ({"n": -HUGE}, "n: .* greater than or equal to"),
+    ({"schema_version": HUGE}, "schema_version must be at most 3"),
+    ({"origin": {"bounds": "public", "unit": "pid", "max_records": HUGE}}, "origin.max_records: .* less than or"),
+    ({"origin": {"bounds": "private", "bounds_quantiles": ["0.1"] * 10**5}}, "origin.bounds_quantiles: .* 2 items"),
+    ({"noise": {"law": "laplace", "scale": [1.0] * (10**5 + 1)}}, "noise.scale: .* got"),
+]
+
+
+@pytest.mark.parametrize(("change", "rule"), ASKING, ids=[str(change)[:40] for change, _ in ASKING])
+def test_a_file_that_asks_for_much_is_refused_in_a_short_sentence(change, rule):
+    with pytest.raises(ValueError, match=rule) as told:
+        from_json(json.dumps(FILE | change))
+    assert len(str(told.value)) <= 1100
+    assert "\n" not in str(told.value)
+
+
+def test_a_file_of_many_columns_takes_no_memory():
+    """35 kB of JSON took 1.6 GB."""
+    family = {"name": "multivariate_normal", "columns": [f"c{i}" for i in range(4000)]}
+    code = "import resource, sys; from noiseaware.artifact import from_json; before = resource.getrusage(0).ru_maxrss\n"
+    code += "try: from_json(sys.stdin.read())\nexcept ValueError: print(resource.getrusage(0).ru_maxrss - before)"
+    text = json.dumps(FILE | {"family": family})
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 50_000  # kB
+
+
+def test_a_family_of_too_many_columns_or_levels_is_none():
+    with pytest.raises(ValueError, match="columns must name at most 200 columns, got 201"):
+        na.family.MultivariateNormal([f"c{i}" for i in range(201)])
+    with pytest.raises(ValueError, match="levels must name at most 100,000 levels, got 100,001"):
+        na.family.Categorical("x", levels=range(100_001))

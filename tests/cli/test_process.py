@@ -114,3 +114,26 @@ def test_a_terminal_without_greek_letters_still_gets_the_numbers():
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
     assert "seed 0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (OverflowError("42 of the table"), 2, "failed where it must not (OverflowError in test_process.py, line "),
+        (KeyError("42 of the table"), 2, "failed where it must not (KeyError in "),
+        (RecursionError("42 of the table"), 2, "failed where it must not (RecursionError in "),
+        (NotImplementedError("42 of the table"), 2, "failed where it must not (NotImplementedError in "),
+        (MemoryError("42 of the table"), 2, "the machine must have more memory for this"),
+        (RuntimeError("a method drew nan."), 4, "a method drew nan."),
+    ],
+)
+def test_a_failure_that_nobody_foresaw_is_a_sentence_without_its_words(error, status, told, refused, monkeypatch):
+    """And never status 1, which is a negative verdict."""
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(sys.modules["noiseaware.cli.infer"], "read", fail)
+    said = refused("infer", "ill.json", "--prior", "beta(1, 1)", status=status)
+    assert said.startswith(f"noiseaware: {told}")
+    assert "42 of" not in said

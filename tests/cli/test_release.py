@@ -197,6 +197,10 @@ def test_bad_release_costs_nothing_and_writes_nothing(words, sentence, clinic, r
         (("-o", ".", "--force"), ". must be a file, got a folder"),
         (("-o", "clinic.csv", "--force"), "output must not be the table itself"),
         (("-o", "clinic.ledger", "--force"), "output must not be the ledger itself"),
+        (("-o", "./clinic.ledger-journal"), "output must not be the ledger's -journal"),
+        (("-o", "clinic.ledger-journal", "--force"), "output must not be the ledger's -journal"),
+        (("-o", "clinic.ledger-wal"), "output must not be the ledger's -wal"),
+        (("-o", "clinic.ledger-shm"), "output must not be the ledger's -shm"),
         ((), "--output must be given"),
     ],
 )
@@ -204,6 +208,64 @@ def test_output_is_checked_before_the_ledger_is_charged(output, sentence, clinic
     before = {p.name: p.read_bytes() for p in clinic.iterdir()}
     assert sentence in refused(*PAID, "--epsilon", "0.5", *output)
     assert {p.name: p.read_bytes() for p in clinic.iterdir()} == before
+
+
+ONE = '[[release]]\nfamily = "bernoulli"\ncolumn = "ill"\nepsilon = "0.5"\noutput = "{}"\n'
+BY = ONE + "by = {{ ill = [0, 1] }}\n"
+
+
+@pytest.mark.parametrize(
+    ("releases", "force", "sentence"),
+    [
+        (ONE.format("g/ill=0.json") + BY.format("g"), (), "another file for each release of a plan, got g/ill=0.json"),
+        (BY.format("g") + ONE.format("h/../g/ill=1.json"), (), "another file for each release of a plan, got h/../g"),
+        (BY.format("g") + BY.format("./g"), (), "another file for each release of a plan, got ./g/ill=0.json"),
+        (ONE.format("g") + BY.format("g"), (), "output must not be the folder of another release, got g."),
+        (ONE.format("p.toml"), ("--force",), "output must not be the plan itself, got p.toml."),
+        (ONE.format("clinic.csv"), ("--force",), "output must not be the table itself, got clinic.csv."),
+        (ONE.format("x.json") + ONE.format("link"), ("--force",), "output must not be the plan itself, got link."),
+        (ONE.format("x.json") + ONE.format("clinic.ledger-shm"), (), "output must not be the ledger's -shm"),
+    ],
+)
+def test_outputs_of_a_plan_take_no_others_place(releases, force, sentence, clinic, refused):
+    """Checked for all of them before any is charged."""
+    (clinic / "h").mkdir()
+    (clinic / "link").symlink_to("p.toml")
+    (clinic / "p.toml").write_text(f'table = "clinic.csv"\nledger = "clinic.ledger"\n{releases}')
+    before = {p.name: p.read_bytes() for p in clinic.iterdir() if p.is_file()}
+    assert sentence in refused("release", "--plan", "p.toml", *force)
+    assert {p.name: p.read_bytes() for p in clinic.iterdir() if p.is_file()} == before
+
+
+def test_the_journal_of_a_ledger_by_another_name_is_not_replaced(clinic, refused):
+    """SQLite keeps it beside the file itself."""
+    (clinic / "books").mkdir()
+    (clinic / "clinic.ledger").rename(clinic / "books" / "main.ledger")
+    (clinic / "clinic.ledger").symlink_to("books/main.ledger")
+    for name in ("clinic.ledger-journal", "books/main.ledger-journal", "books/main.ledger"):
+        assert "output must not be the ledger" in refused(*PAID, "--epsilon", "0.5", "-o", name, "--force")
+    assert na.Ledger("clinic.ledger").verify() == 0
+
+
+def test_every_group_that_cannot_be_written_is_printed(clinic, monkeypatch, run):
+    honest = na.Release.save
+
+    def full(self, path, *, force=False):
+        if "ill=1" not in path:
+            raise OSError(28, "No space left on device")
+        honest(self, path, force=force)
+
+    monkeypatch.setattr(na.Release, "save", full)
+    (clinic / "p.toml").write_text(
+        f'table = "clinic.csv"\nledger = "clinic.ledger"\n{BY.format("g").replace("1]", "1, 2]")}'
+    )
+    done = run("release", "--plan", "p.toml")
+    assert done.exit_code == 2
+    assert "g/ill=0.json was not written" in done.stderr
+    assert "g/ill=2.json was not written" in done.stderr
+    assert na.load("g/ill=1.json").origin.group == (("ill", 1),)
+    printed = [json.loads(text + "}") for text in done.stdout.split("\n}\n")[:-1]]
+    assert [one["origin"]["group"] for one in printed] == [{"ill": 0}, {"ill": 2}]
 
 
 def test_what_is_no_file_is_not_replaced_by_one(clinic, refused):

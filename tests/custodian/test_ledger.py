@@ -1,7 +1,10 @@
 """The ledger: exact, never overspent whoever else is charging, and kind in its refusals."""
 
 import multiprocessing
+import os
 import sqlite3
+import subprocess
+import sys
 import time
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta
@@ -213,6 +216,87 @@ def test_a_cost_that_would_give_back_or_cannot_be_added_is_refused(store, cost):
         with pytest.raises(ValueError, match="guarantee must be of fractions that are not negative, got Pure"):
             act(Pure(cost))
     assert ledger.verify() == 0
+
+
+class Spendthrift(Fraction):
+    """A fraction that says of itself that it is never more than another, and is 100."""
+
+    def __gt__(self, other):
+        return False
+
+    __lt__ = __le__ = __ge__ = __gt__
+
+    def __sub__(self, other):
+        return Fraction(0)
+
+    __add__ = __radd__ = __rsub__ = __mul__ = __rmul__ = __sub__
+
+    def __str__(self):
+        return "0"
+
+
+class Fickle(Fraction):
+    """A fraction whose numerator is no plain whole number."""
+
+    @property
+    def numerator(self):
+        return True
+
+
+class Discount(Pure):
+    """A promise that is another whenever it is read."""
+
+    reads = 0
+
+    def __getattribute__(self, name):
+        if name != "epsilon":
+            return super().__getattribute__(name)
+        Discount.reads += 1
+        return Fraction(1, 10) if Discount.reads == 1 else Fraction(100)
+
+
+def test_a_cost_with_a_mind_of_its_own_is_taken_for_the_fraction_that_it_is(store):
+    ledger = Ledger.create(store.place(), epsilon=1)
+    for act in (ledger.afford, lambda guarantee: ledger.charge(guarantee, WHAT)):
+        with pytest.raises(LedgerRefusal, match=r"^ledger must have ε = 100 left, has ε = 1 of ε = 1\.$"):
+            act(Pure(Spendthrift(100)))
+        with pytest.raises(ValueError, match="guarantee must be of fractions that are not negative"):
+            act(Pure(Fickle(1, 2)))
+        with pytest.raises(ValueError, match=r"guarantee must be one of noiseaware\.privacy, got str"):
+            act("ε = 0")
+    entry = ledger.charge(Pure(Spendthrift(1, 2)), WHAT)
+    assert (type(entry.cost), entry.cost, ledger.spent) == (Fraction, Fraction(1, 2), Fraction(1, 2))
+    assert (type(entry.guarantee), type(entry.guarantee.epsilon)) == (Pure, Fraction)
+    Discount.reads = 0
+    entry = ledger.charge(Discount(Fraction(100)), WHAT)
+    assert entry == ledger.entries()[-1]
+    assert (entry.cost, entry.guarantee, ledger.spent) == (Fraction(1, 10), Pure(Fraction(1, 10)), Fraction(6, 10))
+
+
+def test_a_ledger_of_two_names_is_refused_and_heals_by_the_one_with_its_journal(tmp_path):
+    """Killed in the middle of a write by one name; by the other, what is half-written would be the ledger."""
+    path, other = tmp_path / "k.ledger", tmp_path / "h.ledger"
+    Ledger.create(path, epsilon=9).charge(PRICE, WHAT)
+    os.link(path, other)
+    code = """if True:
+        import os, sqlite3, sys
+        database = sqlite3.connect(sys.argv[1], isolation_level=None)
+        database.execute("pragma cache_size = 1")
+        database.execute("begin immediate")
+        database.execute("delete from entry")
+        database.execute("create table filler (a)")
+        database.executemany("insert into filler values (?)", [("x" * 4000,)] * 100)
+        os.kill(os.getpid(), 9)
+    """
+    assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == -9
+    assert (tmp_path / "k.ledger-journal").exists()
+    for name in (path, other):
+        with pytest.raises(
+            ValueError, match=r"must be a file of one name, and has several; keep the one that has a -jou"
+        ):
+            Ledger(name)
+    other.unlink()
+    assert Ledger(path).verify() == 1
 
 
 def test_what_costs_nothing_is_an_entry_too(store):

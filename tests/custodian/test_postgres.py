@@ -5,10 +5,12 @@ What it shares with the ledger in a file is tested with that one: test_ledger.py
 
 import logging
 import os
+import socket
 import subprocess
 import sys
 import threading
 import traceback
+from contextlib import suppress
 from fractions import Fraction
 from urllib.parse import urlsplit
 
@@ -72,6 +74,14 @@ def test_one_of_those_who_create_at_once_succeeds(schemas):
         thread.join()
     assert (len(made), len(refused)) == (1, 5)
     assert all("exists already" in sentence for sentence in refused)
+
+
+@pytest.mark.parametrize("name", ["select", "user", "table"])
+def test_a_name_that_is_a_word_of_sql_is_a_name(postgres, name):
+    place = f"{postgres}?ledger={name}"
+    made = Ledger.create(place, epsilon=1)
+    made.charge(PRICE, WHAT)
+    assert Ledger(place).verify() == 1
 
 
 # ---- who may ---------------------------------------------------------------------------------------------------------
@@ -194,6 +204,32 @@ def test_no_password_is_ever_said(scheme, postgres, caplog, capfd):
             assert not [part for part in ("hun", "ter2") if part in told], (url, told)
     captured = capfd.readouterr()
     assert "ter2" not in caplog.text + captured.out + captured.err
+
+
+def test_no_password_goes_in_the_clear_to_another_machine(monkeypatch):
+    """A server that has no TLS and asks for the password as it is, as whoever stands in between can."""
+    heard = []
+
+    def serve(door):
+        client, _ = door.accept()
+        with client:
+            client.settimeout(10)
+            client.recv(8)  # whether there is TLS
+            client.sendall(b"N")
+            client.recv(10_000)
+            client.sendall(b"R" + (8).to_bytes(4) + (3).to_bytes(4))  # asks for a clear password
+            with suppress(OSError):
+                heard.append(client.recv(10_000))
+
+    monkeypatch.setattr("noiseaware.custodian.server._is_local", lambda taken: False)
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        url = f"postgresql://u:hunter2@127.0.0.1:{door.getsockname()[1]}/d"
+        server = threading.Thread(target=serve, args=[door])
+        server.start()
+        with pytest.raises(ValueError, match="must be on a server that answers"):
+            Ledger(url)
+        server.join()
+    assert b"hunter2" not in b"".join(heard)
 
 
 def test_a_good_password_works_and_is_not_said(schemas, ledger, tmp_path):
