@@ -4,6 +4,8 @@ import http.client
 import json
 import threading
 import time
+from contextlib import closing
+from urllib.parse import quote
 
 import pytest
 
@@ -33,9 +35,22 @@ def ask(server, path="/posterior", body: object = ASKED, method="POST", **header
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)
     headers = {"Host": f"127.0.0.1:{server.server_port}", "Content-Type": "application/json", **headers}
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    connection.request(method, path, content if method == "POST" else None, headers)
+    connection.request(method, server.root + path, content if method == "POST" else None, headers)
     reply = connection.getresponse()
     return reply.status, reply.headers, reply.read()
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", ""), ("POST", "/posterior"), ("POST", "/plan")])
+@pytest.mark.parametrize("secret", ["", "/x", "/θ", "last", "first"])
+def test_who_does_not_know_the_secret_of_the_path_gets_nothing(server, method, path, secret):
+    """Another user of the machine can find the port."""
+    guessed = {"last": server.root[:-1] + "~", "first": server.root[:5]}.get(secret, secret)
+    with closing(http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)) as connection:
+        headers = {"Host": f"127.0.0.1:{server.server_port}", "Content-Type": "application/json"}
+        content = json.dumps(ASKED).encode() if method == "POST" else None
+        connection.request(method, quote(guessed + path), content, headers)
+        reply = connection.getresponse()
+        assert (reply.status, reply.read()) == (404, b"")
 
 
 def test_the_posterior_is_that_of_infer(server):

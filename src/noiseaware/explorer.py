@@ -1,7 +1,8 @@
 """A local page on which prior, method and level are moved by hand, and the posterior of a release follows.
 
-It is served on the loopback address and answers to its own page alone: a request with another Host or Origin gets
-nothing. It holds one release, writes no file and keeps nothing of what it is asked.
+It is served on the loopback address, under a path that holds a secret, so that no other user of the machine finds it,
+and answers to its own page alone: a request with another Host or Origin gets nothing. It holds one release, writes no
+file and keeps nothing of what it is asked.
 """
 
 import json
@@ -132,11 +133,12 @@ class Server(ThreadingHTTPServer):
         super().__init__((_ADDRESS, port), _Handler)
         self.explorer = Explorer(release, parse)
         self.nonce = secrets.token_urlsafe(16)
+        self.root = f"/{secrets.token_urlsafe(16)}"
         self.page = page(release, prior, self.nonce).encode()
 
     @property
     def url(self) -> str:
-        return f"http://{_ADDRESS}:{self.server_port}/"
+        return f"http://{_ADDRESS}:{self.server_port}{self.root}/"
 
     @property
     def names(self) -> set[str]:
@@ -155,13 +157,18 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if not self._is_own():
             return self._reply(403)
-        return self._reply(200, "text/html; charset=utf-8", self.server.page) if self.path == "/" else self._reply(404)
+        if self._asked_path() != "/":
+            return self._reply(404)
+        return self._reply(200, "text/html; charset=utf-8", self.server.page)
 
     def do_POST(self) -> None:
         if not self._is_own() or self.headers.get_content_type() != "application/json":
             return self._reply(403)
+        path = self._asked_path()
+        if path is None:
+            return self._reply(404)
         try:
-            answer, status = self.server.explorer.answer(self.path, self._asked()), 200
+            answer, status = self.server.explorer.answer(path, self._asked()), 200
         except (ValueError, RuntimeError) as error:
             answer, status = {"error": str(error)}, 400
         return self._reply(status, "application/json", json.dumps(answer, allow_nan=False).encode())
@@ -170,6 +177,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Whether the request comes from the page itself, not from another site that a browser has open."""
         host, origin = self.headers.get("Host"), self.headers.get("Origin")
         return host in self.server.names and origin in (None, f"http://{host}")
+
+    def _asked_path(self) -> str | None:
+        """What stands after the secret; None where that is wrong."""
+        root, path = self.path[: len(self.server.root)], self.path[len(self.server.root) :]
+        return path if secrets.compare_digest(root.encode(), self.server.root.encode()) else None
 
     def _asked(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")

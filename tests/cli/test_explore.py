@@ -20,7 +20,7 @@ def test_it_serves_until_it_is_interrupted(clinic):
         try:
             assert process.stderr is not None
             said = process.stderr.readline()
-            found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+            found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", said)
             assert found is not None, said
             with urllib.request.urlopen(found[0], timeout=30) as reply:
                 assert b"Explore a release" in reply.read()
@@ -41,7 +41,8 @@ def test_it_is_at_the_port_that_was_asked_for_and_in_the_browser(option, is_open
     done = run("explore", "ill.json", "--prior", "beta(1, 9)", "--port", port, option)
     assert done.exit_code == 0, done.stderr
     assert f"exploring ill.json at http://127.0.0.1:{port}/" in done.stderr
-    assert opened == [f"http://127.0.0.1:{port}/"] * is_opened
+    assert len(opened) == is_opened
+    assert all(re.fullmatch(rf"http://127\.0\.0\.1:{port}/[\w-]{{22}}/", url) for url in opened)
 
 
 def test_refused_in_a_sentence(refused):
