@@ -114,7 +114,10 @@ ASKING = [
     ({"n": -HUGE}, "n: .* greater than or equal to"),
     ({"schema_version": HUGE}, "schema_version must be at most 3"),
     ({"origin": {"bounds": "public", "unit": "pid", "max_records": HUGE}}, "origin.max_records: .* less than or"),
-    ({"origin": {"bounds": "private", "bounds_quantiles": ["0.1"] * 10**5}}, "origin.bounds_quantiles: .* 2 items"),
+    (
+        {"origin": {"bounds": "private", "bounds_quantiles": ["0.1"] * 10**5}},
+        "bounds_quantiles must be one or two in order",
+    ),
     ({"noise": {"law": "laplace", "scale": [1.0] * (10**5 + 1)}}, "noise.scale: .* got"),
 ]
 

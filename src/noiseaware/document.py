@@ -210,7 +210,6 @@ class OriginPart(Strict):
     )
     bounds_quantiles: list[str] | None = Field(
         default=None,
-        max_length=2,
         description="Quantiles near which private bounds were chosen; one: that of the upper bound alone",
     )
     group: dict[str, str | int] | None = Field(
