@@ -110,8 +110,8 @@ ASKING = [
     ({"family": {"name": "binomial", "column": "x", "trials": HUGE}}, "family.trials: .* less than or equal to"),
     ({"family": {"name": "binomial", "column": "x", "trials": 0}}, "family.trials: .* greater than or equal to 1"),
     ({"family": {"name": "categorical", "levels": [1, HUGE]}}, "family.levels.1: .* less than or equal to"),
-    ({"n": HUGE}, "n: .* less than or equal to"),
-    ({"n": -HUGE}, "n: .* greater than or equal to"),
+    ({"n": HUGE}, "n must be a whole number from 1 to"),
+    ({"n": -HUGE}, "n must be a whole number from 1 to"),
     ({"schema_version": HUGE}, "schema_version must be at most 3"),
     ({"origin": {"bounds": "public", "unit": "pid", "max_records": HUGE}}, "origin.max_records: .* less than or"),
     (

@@ -209,9 +209,8 @@ class _Document(Strict):
     statistics: list[StatisticPart] = Field(max_length=MOST_STATISTICS)
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
     noise: NoisePart
-    n: int = Field(
-        ge=-MOST_OF_N,
-        le=MOST_OF_N,
+    n: int = Field(  # whose limits are checked where it is known whether it is noisy
+        json_schema_extra={"minimum": -MOST_OF_N, "maximum": MOST_OF_N},
         description="Number of records: public and at least 1, or noisy where n_noise is given",
     )
     n_noise: NoisePart | None = Field(default=None, description="The noise of a private n; from schema version 2 on")
