@@ -192,7 +192,7 @@ def serves(family: AbstractFamily) -> bool:
 
 
 def explanation(release: Release, prior: AbstractPrior) -> str | None:
-    """Never exact; with little prior knowledge of few records it can be far from the truth, and says what would not be."""
+    """Return a sentence always: with few records and a vague prior these draws can be far from the truth."""
     sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
     if exact.serves(release.family):
         sentence += " Take method='exact' for draws of the posterior itself."
