@@ -54,6 +54,7 @@ def test_every_command_is_on_a_page():
     assert [name for name in HELPS if f"noiseaware {name}" not in pages] == []
 
 
+@pytest.mark.filterwarnings("default:private bounds were chosen")  # the clinic of these tests has 300 records
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in HELPS])
 def test_every_example_runs(name, run, tmp_path):
     rows = "".join(f"{i % 17 + 0.5},{i % 7 == 0:d},{20 + i % 60},{18 + i % 20},{100 + i % 60}\n" for i in range(400))
