@@ -1,0 +1,173 @@
+"""JSON records, one a line or as the elements of one array, as DuckDB reads them safely, whatever one record holds.
+
+An array's elements are told apart by its strings and brackets alone, and each becomes a line. DuckDB reads around a
+line that is no JSON. Half a pair of surrogates, which a string may hold, becomes U+FFFD, and so do bytes that are no
+UTF-8. A record that is longer than DuckDB can read is one without any value.
+"""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+LONGEST_RECORD = 2**22
+"""Bytes; three times as much, which characters in place of broken ones can make of it, DuckDB reads too."""
+_BLOCK = 2**20
+_MARK = b"\xef\xbb\xbf"
+_EMPTY = b"null"
+_FLAT = re.compile(rb'\{[^{}\[\]"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^{}\[\]"]*+)*+\}(?=[ \t\r\n]*+[,\]])', re.DOTALL)
+_SPACE = re.compile(rb"[ \t\r\n]*+")
+_PART = re.compile(rb'[^"{}\[\],]++|[{}\[\],"]')
+_PART_OF_TEXT = re.compile(rb'[^"\\]++|\\.|"', re.DOTALL)
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+
+
+def is_plain(path: Path) -> bool:
+    """True if DuckDB reads each line of a file of lines, and none of them loses a value to a single character."""
+    with path.open("rb") as file:
+        blocks = _lines(file)
+        first = next(blocks, b"")
+        return not first.startswith(_MARK) and all(map(_is_plain, itertools.chain([first], blocks)))
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """Yield a file of one record a line, in pieces of whole lines."""
+    with path.open("rb") as file:
+        if file.read(len(_MARK)) != _MARK:
+            file.seek(0)
+        yield from map(_harmless, _lines(file))
+
+
+def is_array(path: Path) -> bool:
+    """True if the file is one array, as far as its strings and brackets tell."""
+    try:
+        for _ in _elements(path):
+            pass
+    except ValueError:
+        return False
+    return True
+
+
+def array_lines(path: Path) -> Iterator[bytes]:
+    """Yield the elements of a file of one array, in pieces of whole lines; ValueError if it is none."""
+    for some in _batched(_elements(path)):
+        yield _harmless(b"".join(one.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for one in some))
+
+
+def _is_plain(block: bytes) -> bool:
+    return len(block) <= 2 * _BLOCK and _HALVES.search(block) is None and _is_utf8(block)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield whole lines, as many at once as a block has; one that is too long is without a value."""
+    rest, is_long = b"", False
+    while block := file.read(_BLOCK):
+        line, feed, others = block.partition(b"\n")
+        if is_long or len(rest) + len(line) > LONGEST_RECORD:
+            rest, line, is_long = b"", _EMPTY, not feed
+        whole, _, after = others.rpartition(b"\n")
+        if feed:
+            yield rest + line + feed + (whole + feed if whole else b"")
+        rest = after if feed else rest + line if not is_long else b""
+    if rest or is_long:
+        yield (_EMPTY if is_long else rest) + b"\n"
+
+
+def _harmless(text: bytes) -> bytes:
+    if _HALVES.search(text) is not None:
+        text = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], text)
+    return text if _is_utf8(text) else text.decode("utf-8", "replace").encode()
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _batched(records: Iterable[bytes]) -> Iterator[list[bytes]]:
+    some, size = [], 0
+    for record in records:
+        some.append(record)
+        size += len(record)
+        if size > _BLOCK:
+            yield some
+            some, size = [], 0
+    yield some
+
+
+def _elements(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        text = _Text(file)
+        is_one = text.solid() == b"["
+        text.place += 1
+        if text.solid() == b"]":
+            text.place += 1
+        else:
+            separator = b"," if is_one else b""
+            while separator == b",":
+                yield text.element()
+                separator = text.solid()
+                text.place += 1
+        if not is_one or text.solid():
+            raise ValueError("a file of a JSON array must hold one array and nothing else.")
+
+
+class _Text:
+    """A file of JSON text, read a block at a time, and a place in it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._data, self.place = file, file.read(_BLOCK), 0
+        if self._data.startswith(_MARK):
+            self.place = len(_MARK)
+
+    def solid(self) -> bytes:
+        """Go to the next character that is no space, and return it; nothing at the end of the file."""
+        while True:
+            self.place = _SPACE.match(self._data, self.place).end()  # type: ignore[union-attr]
+            if self.place < len(self._data) or not self._more():
+                return self._data[self.place : self.place + 1]
+
+    def element(self) -> bytes:
+        """Return the element that begins here, or nothing's text for one that is too long, and go past it."""
+        self.solid()
+        if (flat := _FLAT.match(self._data, self.place)) is not None:
+            self.place = flat.end()
+            return flat[0] if len(flat[0]) <= LONGEST_RECORD else _EMPTY
+        parts, size = [], 0
+        for part in self._parts():
+            size += len(part)
+            if size <= LONGEST_RECORD:
+                parts.append(part)
+        if not b"".join(parts).strip():
+            raise ValueError("a JSON array must have an element between two commas.")
+        return b"".join(parts) if size <= LONGEST_RECORD else _EMPTY
+
+    def _parts(self) -> Iterator[bytes]:
+        """Yield what an element is made of, up to the comma or the bracket that ends it."""
+        depth, is_text = 0, False
+        while True:
+            found = (_PART_OF_TEXT if is_text else _PART).match(self._data, self.place)
+            if found is None:
+                if not self._more():
+                    raise ValueError("a JSON array must end.")
+                continue
+            part = found[0]
+            if not is_text and depth == 0 and part in (b",", b"]"):
+                return
+            is_text ^= part == b'"'
+            depth += 0 if is_text else (part in (b"{", b"[")) - (part in (b"}", b"]"))
+            self.place = found.end()
+            yield part
+
+    def _more(self) -> bool:
+        """Read on, and forget what lies before the place; False at the end of the file."""
+        block = self._file.read(_BLOCK)
+        self._data, self.place = self._data[self.place :] + block, 0
+        return bool(block)
