@@ -5,9 +5,8 @@ line that is no JSON. Half a pair of surrogates, which a string may hold, become
 UTF-8. A record that is longer than DuckDB can read is one without any value.
 """
 
-import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,9 +15,20 @@ LONGEST_RECORD = 2**22
 _BLOCK = 2**20
 _MARK = b"\xef\xbb\xbf"
 _EMPTY = b"null"
-_FLAT = re.compile(rb'\{[^{}\[\]"]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^{}\[\]"]*+)*+\}(?=[ \t\r\n]*+[,\]])', re.DOTALL)
+_DEPTH = 6  # of brackets that are matched at once; others are counted
+
+
+def _balanced(depth: int) -> bytes:
+    """A pattern of a bracket and all that it holds, up to a depth, of whichever kinds."""
+    inner = b"|" + _balanced(depth - 1) if depth > 1 else b""
+    return rb'[{\[](?:[^{}\[\]"]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"%b)*+[}\]]' % inner
+
+
+_AFTER = rb"[ \t\r\n]*+"
+_ONE = re.compile(rb"%b(?=%b[,\]])" % (_balanced(_DEPTH), _AFTER), re.DOTALL)
+_MANY = re.compile(rb"(?:%b%b,%b)*+" % (_balanced(_DEPTH), _AFTER, _AFTER), re.DOTALL)
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-_PART = re.compile(rb'[^"{}\[\],]++|[{}\[\],"]')
+_PART = re.compile(rb'[^"{}\[\],]++|%b|[{}\[\],"]' % _balanced(_DEPTH), re.DOTALL)
 _PART_OF_TEXT = re.compile(rb'[^"\\]++|\\.|"', re.DOTALL)
 _HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
@@ -29,9 +39,11 @@ _ESCAPE = re.compile(
 def is_plain(path: Path) -> bool:
     """True if DuckDB reads each line of a file of lines, and none of them loses a value to a single character."""
     with path.open("rb") as file:
-        blocks = _lines(file)
-        first = next(blocks, b"")
-        return not first.startswith(_MARK) and all(map(_is_plain, itertools.chain([first], blocks)))
+        is_marked = file.read(len(_MARK)) == _MARK
+        file.seek(0)
+        return not is_marked and all(
+            is_kept and _HALVES.search(some) is None and _is_utf8(some) for some, is_kept in _lines(file)
+        )
 
 
 def lines(path: Path) -> Iterator[bytes]:
@@ -39,13 +51,14 @@ def lines(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         if file.read(len(_MARK)) != _MARK:
             file.seek(0)
-        yield from map(_harmless, _lines(file))
+        for some, _ in _lines(file):
+            yield _harmless(some)
 
 
 def is_array(path: Path) -> bool:
     """True if the file is one array, as far as its strings and brackets tell."""
     try:
-        for _ in _elements(path):
+        for _ in _elements(path, only_last=True):
             pass
     except ValueError:
         return False
@@ -54,27 +67,23 @@ def is_array(path: Path) -> bool:
 
 def array_lines(path: Path) -> Iterator[bytes]:
     """Yield the elements of a file of one array, in pieces of whole lines; ValueError if it is none."""
-    for some in _batched(_elements(path)):
-        yield _harmless(b"".join(one.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for one in some))
+    for one in _elements(path):
+        yield _harmless(one.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
 
 
-def _is_plain(block: bytes) -> bool:
-    return len(block) <= 2 * _BLOCK and _HALVES.search(block) is None and _is_utf8(block)
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield whole lines, as many at once as a block has; one that is too long is without a value."""
-    rest, is_long = b"", False
+def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    """Yield whole lines, as many at once as a block has, and whether they are as the file has them."""
+    rest, is_kept = b"", True
     while block := file.read(_BLOCK):
         line, feed, others = block.partition(b"\n")
-        if is_long or len(rest) + len(line) > LONGEST_RECORD:
-            rest, line, is_long = b"", _EMPTY, not feed
-        whole, _, after = others.rpartition(b"\n")
+        is_kept = is_kept and len(rest) + len(line) <= LONGEST_RECORD
+        rest = rest + line if is_kept else _EMPTY
         if feed:
-            yield rest + line + feed + (whole + feed if whole else b"")
-        rest = after if feed else rest + line if not is_long else b""
-    if rest or is_long:
-        yield (_EMPTY if is_long else rest) + b"\n"
+            whole, _, after = others.rpartition(b"\n")
+            yield rest + feed + (whole + feed if whole else b""), is_kept
+            rest, is_kept = after, True
+    if rest:
+        yield rest + b"\n", is_kept
 
 
 def _harmless(text: bytes) -> bytes:
@@ -91,18 +100,8 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _batched(records: Iterable[bytes]) -> Iterator[list[bytes]]:
-    some, size = [], 0
-    for record in records:
-        some.append(record)
-        size += len(record)
-        if size > _BLOCK:
-            yield some
-            some, size = [], 0
-    yield some
-
-
-def _elements(path: Path) -> Iterator[bytes]:
+def _elements(path: Path, *, only_last: bool = False) -> Iterator[bytes]:
+    """Yield the elements of an array, or only the last of those that can be passed over at once."""
     with path.open("rb") as file:
         text = _Text(file)
         is_one = text.solid() == b"["
@@ -112,6 +111,8 @@ def _elements(path: Path) -> Iterator[bytes]:
         else:
             separator = b"," if is_one else b""
             while separator == b",":
+                if only_last:
+                    text.pass_over()
                 yield text.element()
                 separator = text.solid()
                 text.place += 1
@@ -134,12 +135,17 @@ class _Text:
             if self.place < len(self._data) or not self._more():
                 return self._data[self.place : self.place + 1]
 
+    def pass_over(self) -> None:
+        """Go past all the elements that are whole in this block, but for the last one."""
+        self.solid()
+        self.place = _MANY.match(self._data, self.place).end()  # type: ignore[union-attr]
+
     def element(self) -> bytes:
         """Return the element that begins here, or nothing's text for one that is too long, and go past it."""
         self.solid()
-        if (flat := _FLAT.match(self._data, self.place)) is not None:
-            self.place = flat.end()
-            return flat[0] if len(flat[0]) <= LONGEST_RECORD else _EMPTY
+        if (one := _ONE.match(self._data, self.place)) is not None:
+            self.place = one.end()
+            return one[0] if len(one[0]) <= LONGEST_RECORD else _EMPTY
         parts, size = [], 0
         for part in self._parts():
             size += len(part)

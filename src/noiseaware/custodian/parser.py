@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 _CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
 _CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
+LARGEST_LEVEL = 2**53
+"""Levels that are numbers are compared as doubles, exact up to here."""
 
 
 def number(column: str, kind: str) -> str:
@@ -20,12 +22,31 @@ def number(column: str, kind: str) -> str:
 
 
 def position(column: str, kind: str, levels: Sequence, other: int = 0) -> str:
-    """SQL for the position of the column's level, as BIGINT; what is not a level is at the first, or elsewhere."""
+    """SQL for the position of the column's level, as BIGINT; what is not a level is at the first, or elsewhere.
+
+    Levels are texts, or numbers with None for a level that no number is.
+    """
     if isinstance(levels[0], str):
         found = f"list_position([{', '.join(map(literal, levels))}], {_text(column, kind)})"
     else:
-        found = f"list_position([{', '.join(f'{level:d}::DOUBLE' for level in levels)}], {number(column, kind)})"
+        places = [(i + 1, level) for i, level in enumerate(levels) if level is not None]
+        values = ", ".join(f"{level!r}::DOUBLE" for _, level in places)
+        found = f"{[i for i, _ in places]}[list_position([{values}]::DOUBLE[], {number(column, kind)})]"
     return f"CAST(COALESCE({found} - 1, {other}) AS BIGINT)"
+
+
+def level_number(level: str) -> float | None:
+    """The number that a level is in a column of numbers; None if it is none, or too large to be told from others."""
+    try:
+        value = float(level)
+    except ValueError:
+        return None
+    return value if abs(value) < LARGEST_LEVEL else None
+
+
+def level_flag(level: str) -> int | None:
+    """The value that a level is in a column of true and false, which an engine may have made of words in any case."""
+    return {"true": 1, "false": 0}.get(level.strip().lower())
 
 
 def _text(column: str, kind: str) -> str:

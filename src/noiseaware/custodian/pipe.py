@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_DRAINED = 2**16
+_PIECE = 2**16  # bytes, what a pipe holds
 _PATIENCE = 0.01  # seconds
 
 
@@ -19,7 +19,7 @@ def piped(pieces: Iterator[bytes], suffix: str, closing: contextlib.ExitStack) -
 
     def feed() -> None:
         with contextlib.suppress(OSError), pipe.open("wb", buffering=0) as records:  # the reader may go away
-            for piece in pieces:
+            for piece in _gathered(pieces):
                 rest = memoryview(piece)
                 while rest and not is_over.is_set():
                     rest = rest[records.write(rest) :]
@@ -36,10 +36,22 @@ def piped(pieces: Iterator[bytes], suffix: str, closing: contextlib.ExitStack) -
         try:
             while feeder.is_alive():
                 with contextlib.suppress(BlockingIOError):
-                    os.read(reader, _DRAINED)
+                    os.read(reader, _PIECE)
                 feeder.join(_PATIENCE)
         finally:
             os.close(reader)
 
     closing.callback(end)
     return pipe
+
+
+def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the bytes of small pieces together: each write waits for the reader."""
+    some, size = [], 0
+    for piece in pieces:
+        some.append(piece)
+        size += len(piece)
+        if size >= _PIECE:
+            yield b"".join(some)
+            some, size = [], 0
+    yield b"".join(some)

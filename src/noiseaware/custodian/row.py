@@ -19,7 +19,7 @@ _GROWTH = 3  # bytes that one byte can become: half of two quotes, or U+FFFD for
 _BLOCK = 2**20  # even, so that quotes that fill it close nothing
 _PEEK = 2**12
 _MARK = b"\xef\xbb\xbf"
-_SPACES = rb" {0,1000}+"  # about a quoted cell; with more of them it is none
+_SPACES, _RETURNS = rb" {0,1000}+", rb"\r{0,1000}+"  # about a quoted cell; with more of them it is none
 _OPENING, _QUOTES = re.compile(_SPACES + rb'"'), re.compile(rb'"++')
 
 
@@ -50,7 +50,7 @@ def header(path: Path) -> Header:
 
 def is_plain(path: Path, first: Header) -> bool:
     """True if each row is UTF-8 and one that `safe` leaves as it is; then DuckDB can read the file itself."""
-    if _is_simple(path):
+    if _is_simple(path, len(first.names)):
         return True
     with path.open("rb") as file:
         if file.read(len(_MARK)) == _MARK:
@@ -66,18 +66,17 @@ def safe(path: Path, first: Header) -> Iterator[bytes]:
             yield piece if _is_utf8(piece) else piece.decode("utf-8", "replace").encode()
 
 
-def _is_simple(path: Path) -> bool:
+def _is_simple(path: Path, columns: int) -> bool:
     """True of UTF-8 without any quote or lone carriage return, which is seen ten times as fast as rows are."""
     with path.open("rb") as file:
         rest = b""
         while block := file.read(_BLOCK):
             whole, feed, after = (rest + block).rpartition(b"\n")
-            if not feed or b'"' in whole or not _is_utf8(whole):
-                return False
-            if whole.count(b"\r") > whole.count(b"\r\n") + whole.endswith(b"\r"):
+            ends = 0 if columns == 1 else whole.count(b"\r\n") + whole.endswith(b"\r")
+            if (not feed and len(rest) > 0) or b'"' in block or whole.count(b"\r") > ends or not _is_utf8(whole):
                 return False
             rest = after
-    return not rest and path.stat().st_size > 0
+    return b"\r" not in rest and _is_utf8(rest)
 
 
 def _is_utf8(piece: bytes) -> bool:
@@ -94,12 +93,15 @@ class _Rows:
     def __init__(self, file: int, delimiter: str) -> None:
         self._file, self._delimiter = file, delimiter.encode()
         one = re.escape(self._delimiter)
-        plain = rb' *+(?:[^%b\n\r" ][^%b\n\r]*+)?+' % (one, one)
-        cell = rb'(?:%b"[^"]*+(?:""[^"]*+)*+"%b|%b)' % (_SPACES, _SPACES, plain)
-        self._kept = re.compile(rb"(?:(?:%b%b)*+%b\r?+\n)*+" % (cell, one, cell))
+        content, plain = rb'[^"]*+(?:""[^"]*+)*+', rb' *+(?:[^%b\n\r" ][^%b\n\r]*+)?+' % (one, one)
+        kept = rb'(?:%b"%b"%b|%b)' % (_SPACES, content, _SPACES, plain)
+        self._kept = re.compile(rb"(?:(?:%b%b)*+%b\r?+\n)*+" % (kept, one, kept))
+        self._quoted = re.compile(rb'%b"(%b)"%b(?:(%b)|%b\n)' % (_SPACES, content, _SPACES, one, _RETURNS))
+        self._undecided = re.compile(rb'%b"%b(?:"%b%b)?+\Z' % (_SPACES, content, _SPACES, _RETURNS))
+        self._plain = re.compile(rb"([^%b\n]*+)(?:(%b)|\n)" % (one, one))
         self._end = re.compile(rb"[%b\n]" % one)
-        self._closed = re.compile(_SPACES + rb"(?=%b|\r*+\n)" % one)
-        self._closed_at_last = re.compile(_SPACES + rb"(?=%b|\r*+(?:\n|\Z))" % one)
+        self._closed = re.compile(rb"%b(?=%b|%b\n)" % (_SPACES, one, _RETURNS))
+        self._closed_at_last = re.compile(rb"%b(?=%b|%b(?:\n|\Z))" % (_SPACES, one, _RETURNS))
 
     def is_kept(self, start: bytes) -> bool:
         """True if a row that begins some bytes stays as it is."""
@@ -108,36 +110,77 @@ class _Rows:
     def pieces(self, at: int, columns: int) -> Iterator[tuple[bytes, bool]]:
         """Yield the rows from a place on: those that stay as they are, together, or one that does not; and which."""
         data, place = os.pread(self._file, _BLOCK, at), 0
-        while place < len(data):
+        while data:
             end = self._kept.match(data, place).end()  # type: ignore[union-attr]  # if nothing else, it matches nothing
             if end > place:
-                yield data[place:end], True
+                yield from self._alike(data[place:end], at + place, columns)
                 place = end
-            elif place == 0 or len(data) - place > _BLOCK // 2:
-                cells, after = self.cells(at + place, columns)
-                if columns == 1 or data[place : after - at].strip(b"\r\n"):  # else it is no record
-                    yield _quoted(cells, self._delimiter), False
-                place = after - at
-            else:
+            elif place < len(data):
+                cells, after = self._row(data, at, place, columns)
+                if columns == 1 or data[place:after].strip(b"\r\n"):  # else it is no record
+                    yield self._rewritten(cells), False
+                place = after
+            if place > _BLOCK // 2 or place >= len(data):
                 data, at, place = os.pread(self._file, _BLOCK, at + place), at + place, 0
-                continue
-            if place >= len(data):
-                data, at, place = os.pread(self._file, _BLOCK, at + place), at + place, 0
+
+    def _alike(self, rows: bytes, at: int, columns: int) -> Iterator[tuple[bytes, bool]]:
+        """Yield rows that DuckDB reads; in a file of one column it needs all to end alike, or it counts empty ones."""
+        if columns > 1 or b"\r" not in rows:
+            yield rows, True
+        elif b'"' not in rows:
+            yield rows.replace(b"\r\n", b"\n"), False
+        else:
+            place = 0
+            while place < len(rows):
+                cells, place = self._row(rows, at, place, columns)
+                yield self._rewritten(cells), False
+
+    def _rewritten(self, cells: list[bytes | None]) -> bytes:
+        """Return a row that is read as these cells, whatever they hold."""
+        return self._delimiter.join(b'"' + (cell or b"").replace(b'"', b'""') + b'"' for cell in cells) + b"\n"
+
+    def _row(self, data: bytes, at: int, place: int, columns: int) -> tuple[list[bytes | None], int]:
+        """Return the cells of the row at a place in what was read from a place of the file on, and its end there."""
+        near = self._near(data, place, columns)
+        if near is not None:
+            return near
+        cells, after = self.cells(at + place, columns)
+        return cells, after - at
+
+    def _near(self, data: bytes, place: int, columns: int) -> tuple[list[bytes | None], int] | None:
+        """Return the same as `cells` for a row that is whole in what was read; None where that is not sure."""
+        found: list[bytes | None] = []
+        is_last = False
+        while not is_last:
+            cell = self._quoted.match(data, place)
+            if cell is None:
+                cell = self._plain.match(data, place)
+                if cell is None or self._undecided.match(data, place) is not None:
+                    return None
+            content, is_last = cell[1], cell[2] is None
+            if cell.re is self._quoted:
+                content = content.replace(b'""', b'"')
+            elif is_last:
+                content = content.rstrip(b"\r")
+            if len(found) < columns:
+                found.append(content)
+            place = cell.end()
+        return found, place
 
     def cells(self, at: int, most: int) -> tuple[list[bytes | None], int]:
-        """Return the first cells of the row that begins at a place, and where the next row begins.
+        """Return the first cells of the row that begins at a place of the file, and where the next row begins.
 
-        A cell that does not fit is None; so is all of a row that is empty.
+        A cell that does not fit is None.
         """
         found, room, is_last = [], LONGEST_RECORD - _GROWTH * most, False
         while not is_last:
-            content, at, is_last = self._cell(at, room)
+            content, at, is_last = self._far_cell(at, room)
             if len(found) < most:
                 found.append(content)
                 room -= 0 if content is None else _GROWTH * len(content)
         return found, at
 
-    def _cell(self, at: int, room: int) -> tuple[bytes | None, int, bool]:
+    def _far_cell(self, at: int, room: int) -> tuple[bytes | None, int, bool]:
         """Return a cell's content, None where it is too long, the place after it, and whether it ends its row."""
         opening = _OPENING.match(os.pread(self._file, _PEEK, at))
         closing = None if opening is None else self._closing(at + opening.end())
@@ -186,11 +229,6 @@ class _Rows:
         return None
 
     def _is_closed(self, at: int) -> bool:
-        data = os.pread(self._file, _BLOCK, at)
-        closed = self._closed_at_last if len(data) < _BLOCK else self._closed
+        data = os.pread(self._file, _PEEK, at)
+        closed = self._closed_at_last if len(data) < _PEEK else self._closed
         return closed.match(data) is not None
-
-
-def _quoted(cells: list[bytes | None], delimiter: bytes) -> bytes:
-    """Return a row that is read as these cells, whatever they hold."""
-    return delimiter.join(b'"' + (cell or b"").replace(b'"', b'""') + b'"' for cell in cells) + b"\n"
