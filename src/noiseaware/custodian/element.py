@@ -5,6 +5,7 @@ line that is no JSON. Half a pair of surrogates, which a string may hold, become
 UTF-8. A record that is longer than DuckDB can read is one without any value.
 """
 
+import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,8 +58,21 @@ def lines(path: Path) -> Iterator[bytes]:
 
 def is_array(path: Path) -> bool:
     """True if the file is one array, as far as its strings and brackets tell."""
+    with path.open("rb") as file:
+        return _is_array(file)
+
+
+def is_lines(path: Path) -> bool:
+    """True of a file that is no array if its first line is no beginning of one: then it is one record a line."""
+    with path.open("rb") as file:
+        start = file.read(LONGEST_RECORD).removeprefix(_MARK).lstrip()
+    line = start.partition(b"\n")[0]
+    return not line.startswith(b"[") or _is_array(io.BytesIO(line))
+
+
+def _is_array(file: BinaryIO) -> bool:
     try:
-        for _ in _elements(path, only_last=True):
+        for _ in _elements(file, only_last=True):
             pass
     except ValueError:
         return False
@@ -67,8 +81,9 @@ def is_array(path: Path) -> bool:
 
 def array_lines(path: Path) -> Iterator[bytes]:
     """Yield the elements of a file of one array, in pieces of whole lines; ValueError if it is none."""
-    for one in _elements(path):
-        yield _harmless(one.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
+    with path.open("rb") as file:
+        for one in _elements(file):
+            yield _harmless(one.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
@@ -100,24 +115,23 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def _elements(path: Path, *, only_last: bool = False) -> Iterator[bytes]:
+def _elements(file: BinaryIO, *, only_last: bool = False) -> Iterator[bytes]:
     """Yield the elements of an array, or only the last of those that can be passed over at once."""
-    with path.open("rb") as file:
-        text = _Text(file)
-        is_one = text.solid() == b"["
+    text = _Text(file)
+    is_one = text.solid() == b"["
+    text.place += 1
+    if text.solid() == b"]":
         text.place += 1
-        if text.solid() == b"]":
+    else:
+        separator = b"," if is_one else b""
+        while separator == b",":
+            if only_last:
+                text.pass_over()
+            yield text.element()
+            separator = text.solid()
             text.place += 1
-        else:
-            separator = b"," if is_one else b""
-            while separator == b",":
-                if only_last:
-                    text.pass_over()
-                yield text.element()
-                separator = text.solid()
-                text.place += 1
-        if not is_one or text.solid():
-            raise ValueError("a file of a JSON array must hold one array and nothing else.")
+    if not is_one or text.solid():
+        raise ValueError("a file of a JSON array must hold one array and nothing else.")
 
 
 class _Text:

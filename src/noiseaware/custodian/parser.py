@@ -21,18 +21,17 @@ def number(column: str, kind: str) -> str:
     return f"COALESCE(TRY_CAST({text} AS DOUBLE), {word})"
 
 
-def position(column: str, kind: str, levels: Sequence, other: int = 0) -> str:
-    """SQL for the position of the column's level, as BIGINT; what is not a level is at the first, or elsewhere.
+def position(column: str, kind: str, places: Sequence[tuple[int, str | float]], other: int = 0) -> str:
+    """SQL for the position of the column's level, as BIGINT, given positions and the texts or numbers that are there.
 
-    Levels are texts, or numbers with None for a level that no number is.
+    What is not a level is at the first, or elsewhere.
     """
-    if isinstance(levels[0], str):
-        found = f"list_position([{', '.join(map(literal, levels))}], {_text(column, kind)})"
+    if places and isinstance(places[0][1], str):
+        values, cell = ", ".join(literal(str(text)) for _, text in places), _text(column, kind)
     else:
-        places = [(i + 1, level) for i, level in enumerate(levels) if level is not None]
-        values = ", ".join(f"{level!r}::DOUBLE" for _, level in places)
-        found = f"{[i for i, _ in places]}[list_position([{values}]::DOUBLE[], {number(column, kind)})]"
-    return f"CAST(COALESCE({found} - 1, {other}) AS BIGINT)"
+        values, cell = ", ".join(f"{value!r}::DOUBLE" for _, value in places), number(column, kind)
+    found = f"{[place for place, _ in places]}[list_position([{values}], {cell})]"
+    return f"CAST(COALESCE({found}, {other}) AS BIGINT)"
 
 
 def level_number(level: str) -> float | None:

@@ -107,17 +107,21 @@ def _read_csv(
     return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
 
 
-def _read_array(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], _: str, closing: contextlib.ExitStack
+def _read_array_or_lines(
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, closing: contextlib.ExitStack
 ) -> duckdb.DuckDBPyRelation:
-    """JSON, one array: each element comes to DuckDB as a line. A broken array is refused, as its records are unknown.
+    """JSON of either kind: an array if all of the file is one, whose elements then come to DuckDB as lines; else lines.
 
-    That `.json` is an array is a rule, and not read from the file, where the first record of a file of lines decides.
+    So a first record that is an array does not decide for the others. A broken array is refused.
     """
-    complaint = f"table file {path.name} must hold one JSON array; name a file of one record a line .jsonl or .ndjson."
-    if not quietly(lambda: element.is_array(path), complaint):
-        raise ValueError(complaint)
-    return _read_json(own, piped(element.array_lines(path), path.suffix, closing), columns, complaint)
+    if quietly(lambda: element.is_array(path), complaint):
+        return _read_json(own, piped(element.array_lines(path), path.suffix, closing), columns, complaint)
+    if not quietly(lambda: element.is_lines(path), complaint):
+        raise ValueError(
+            f"table file {path.name} must hold one JSON array that is whole, or one record a line; "
+            "name a file of lines .jsonl or .ndjson."
+        )
+    return _read_lines(own, path, columns, complaint, closing)
 
 
 def _read_lines(
@@ -145,7 +149,7 @@ def _read_json(
 READERS: dict[str, Callable[..., duckdb.DuckDBPyRelation]] = {
     ".csv": _read_csv,
     ".parquet": _read_parquet,
-    ".json": _read_array,
+    ".json": _read_array_or_lines,
     ".jsonl": _read_lines,
     ".ndjson": _read_lines,
 }

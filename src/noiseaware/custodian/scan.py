@@ -87,8 +87,8 @@ class Scan:
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
         return self._parsed(frame, plain, [column], lambda name, kind: position(name, kind, levels), "bigint")
 
-    def _spelled(self, dtype: Any, levels: Sequence) -> Sequence:
-        """Levels as the column's values are read: texts are numbers in a column of numbers, and flags in one of flags.
+    def _spelled(self, dtype: Any, levels: Sequence) -> Sequence[tuple[int, str | float]]:
+        """The levels' positions and what a column of some type has there: texts, numbers, or 1 and 0 for flags.
 
         An engine that guesses types makes numbers of "1" and "2" where no record holds a word: were such a column
         refused, it would tell that none does.
@@ -96,12 +96,20 @@ class Scan:
         if not isinstance(levels[0], str):
             if max(abs(level) for level in levels) > LARGEST_LEVEL:
                 raise ValueError(f"levels must be between -2**53 and 2**53, got {max(levels, key=abs)}.")
-            return levels
+            return list(enumerate(levels))
         if dtype == nw.Boolean:
-            return [level_flag(level) for level in levels]
-        if dtype in (*_PLAIN, *_WHOLE, nw.Decimal, nw.Int128, nw.UInt128):
-            return [level_number(level) for level in levels]
-        return [level.encode().decode("latin-1") for level in levels] if self.source.is_latin else levels
+            values = [level_flag(level) for level in levels]
+        elif dtype in (*_PLAIN, *_WHOLE, nw.Decimal, nw.Int128, nw.UInt128):
+            values = [level_number(level) for level in levels]
+        elif self.source.is_latin:
+            values = [level.encode().decode("latin-1") for level in levels]
+        else:
+            values = levels
+        places = [(place, value) for place, value in enumerate(values) if value is not None]
+        if dtype == nw.Object:  # in which pandas has True and False where a flag is missing
+            flags = ((place, level_flag(level)) for place, level in enumerate(levels))
+            places += [(place, str(flag == 1)) for place, flag in flags if flag is not None]
+        return places
 
     @property
     def kept(self) -> list[str]:
