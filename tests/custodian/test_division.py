@@ -198,7 +198,6 @@ def test_several_columns_of_groups_are_keyed_by_all_levels(clinic):
         ({"levels": REGIONS}, "levels must be left out unless by"),
         ({"by": "region", "levels": {"region": []}}, "must be texts, or whole numbers"),
         ({"by": "region", "levels": {"region": ["a", 1]}}, "must be texts, or whole numbers"),
-        ({"by": "year", "levels": {"year": ["2020"]}}, "must hold text, as the levels are"),
         ({"by": "region", "levels": REGIONS, "neighbours": "replace"}, "neighbours must be 'add_remove' with by"),
         ({"unit": "patient", "max_records": 2, "neighbours": "replace"}, "neighbours must be 'add_remove' with unit"),
         ({"unit": "patient"}, "max_records must be a whole number"),

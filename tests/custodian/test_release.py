@@ -132,10 +132,6 @@ BAD = {
         {"epsilon": 0.1, "family": na.family.Exponential("when", bounds=(0, 1))},
         "must hold numbers or text",
     ),
-    "text levels of numbers": (
-        {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=["a", "b"])},
-        "must hold text, as the levels are",
-    ),
     "huge levels": (
         {"epsilon": 0.1, "family": na.family.Categorical("wait", levels=[1, 2**60])},
         "levels must be between -2**53",

@@ -20,6 +20,7 @@ import pytest
 from tests.custodian.tables import ENGINES, WITH_SCHEMA, held, number
 
 from noiseaware import family
+from noiseaware.custodian.division import Groups
 from noiseaware.custodian.table import MOST_RECORDS, Table
 
 EXTREMES = [
@@ -128,9 +129,63 @@ def test_numbers_can_be_levels_where_levels_are_numbers(engine, tmp_path):
     cells = [3, 7, 7, None, 8, 2**62]
     table = Table(source(engine, cells, pa.int64(), tmp_path))
     assert table.sums(family.Categorical("x", levels=[3, 7]), 0) == ([4, 2], 6)
-    if engine not in ("csv", "json", "array"):
-        with pytest.raises(ValueError, match="must hold text, as the levels are, got type"):
-            table.sums(family.Categorical("x", levels=["3", "7"]), 0)
+    assert table.sums(family.Categorical("x", levels=["3", "7"]), 0) == ([4, 2], 6)
+
+
+GUESSED = [
+    [1, 2, None],
+    [1.0, 2.0, None],
+    [1.0, 2.5, math.inf],
+    [None, None, None],
+    [True, False, None],
+    [0.1, 1e20, -0.0],
+]
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine not in ("csv", "json", "array")])
+@pytest.mark.parametrize("cells", GUESSED, ids=str)
+def test_text_levels_are_found_in_a_column_that_was_guessed_to_be_of_numbers(cells, engine, tmp_path):
+    """Where one record held a word, the column were of text; that none does must not make another kind of answer."""
+    kind = pa.bool_() if True in cells[:1] and type(cells[0]) is bool else pa.float64()
+    kind = pa.int64() if type(cells[0]) is int else kind
+    table = Table(source(engine, cells, kind, tmp_path))
+    levels = ["other", "1", "2.0", "2.5", "inf", "0.1", "100000000000000000000", "True", "false", "0", "nan", "x"]
+    numbers = {"1": 1.0, "2.0": 2.0, "2.5": 2.5, "0.1": 0.1, "0": 0.0}
+    if kind == pa.bool_():
+        numbers = {"True": True, "false": False}
+    counts = [sum(cell == numbers[level] for cell in cells) if level in numbers else 0 for level in levels]
+    counts[0] = len(cells) - sum(counts)
+    assert table.sums(family.Categorical("x", levels=levels), 0) == (counts, len(cells))
+    groups = Groups(("x",), (tuple(levels),))
+    found = [n for _, n in table.group_sums(family.Bernoulli("id"), 0, groups)] if engine != "nullable" else counts
+    assert found[1:] == counts[1:]
+
+
+@pytest.mark.parametrize("kind", ["csv", "ndjson"])
+@pytest.mark.parametrize("word", ["4", "abc"])
+def test_a_lazy_frame_whose_types_are_guessed_is_refused_by_its_plan(kind, word, tmp_path):
+    """Whether a cell far down would be its engine's error or not, the answer is the same; a path is read as text."""
+    path = tmp_path / f"t.{kind}"
+    rows = ["1"] * 30_000 + [word]
+    path.write_text("x\n" + "\n".join(rows) if kind == "csv" else "\n".join(f'{{"x": "{row}"}}' for row in rows))
+    own = duckdb.connect()
+    lazy = {"csv": pl.scan_csv, "ndjson": pl.scan_ndjson}[kind](path)
+    read = {"csv": own.read_csv, "ndjson": own.read_json}[kind](str(path))
+    own.sql(f"CREATE VIEW v AS FROM '{path}'")
+    for frame in (lazy, lazy.filter(pl.col("x").is_not_null()), read, read.filter("x IS NOT NULL"), own.view("v")):
+        with pytest.raises(
+            ValueError, match=r"must not be a lazy frame that reads a CSV or JSON file, .* give the path"
+        ):
+            Table(frame)
+    assert Table(path).sums(family.Poisson("x", bounds=(0, 9)), 0) == ([30_000 + 4 * (word == "4")], 30_001)
+
+
+def test_lazy_frames_whose_types_are_given_are_read(tmp_path):
+    frame = pl.DataFrame({"READ_CSV": [1, 2], "Csv SCAN": [3, 4]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    relation = duckdb.connect().sql(f"FROM '{tmp_path / 't.parquet'}'")
+    for table in (frame.lazy(), pl.scan_parquet(tmp_path / "t.parquet"), relation, duckdb.from_arrow(frame.to_arrow())):
+        assert Table(table).sums(family.Poisson("READ_CSV", bounds=(0, 9)), 0) == ([3], 2)
 
 
 def test_a_pandas_column_may_mix_anything(seed):

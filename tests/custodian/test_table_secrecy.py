@@ -19,7 +19,7 @@ def _damaged(folder):
     whole = (folder / "t.parquet").read_bytes()
     (folder / "cut.parquet").write_bytes(whole[:40] + whole[60:])
     (folder / "text.parquet").write_text(SECRET * 50)
-    (folder / "broken.json").write_text(f'[{{"x": 1}}, {{"x": {SECRET}}}]')
+    (folder / "broken.json").write_text(f'[{{"x": 1}}, {{"x": {SECRET}}}')
     (folder / "empty.csv").write_bytes(b"")
     yield from (folder / name for name in ("cut.parquet", "text.parquet", "broken.json", "empty.csv"))
     yield duckdb.connect().sql(f"SELECT CAST(t AS DOUBLE) AS x FROM (VALUES ('1'), ('{SECRET}')) v(t)")
@@ -47,12 +47,12 @@ def _error(table, model) -> ValueError | None:
 def test_errors_hold_nothing_of_the_records(tmp_path, capfd, caplog, recwarn):
     failures = 0
     for damaged in _damaged(tmp_path):
-        for model in (family.Poisson("x", bounds=(0, 9)), family.Categorical("x", levels=["a", "b"])):
+        for model in (family.Poisson("x", bounds=(0, 9)), family.Categorical("x", levels=["a", "1"])):
             error = _error(Table(damaged), model)
             failures += error is not None
             assert SECRET not in str(error)
             assert error is None or error.__context__ is None, "a traceback would lead back to the engine's message"
-    assert failures >= 16
+    assert failures >= 14
     captured = capfd.readouterr()
     assert SECRET not in captured.out + captured.err + caplog.text
     assert not [warning for warning in recwarn if SECRET in str(warning.message)]

@@ -12,7 +12,8 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from noiseaware.custodian.quiet import quietly
-from noiseaware.custodian.reader import OFFLINE, header
+from noiseaware.custodian.reader import OFFLINE
+from noiseaware.custodian.row import header
 
 SUFFIXES = (".parquet", ".csv")
 
@@ -22,7 +23,8 @@ def opened(path: str, complaint: str) -> Any:
     session = _session()
     if PurePath(path).suffix.lower() == ".parquet":
         return quietly(lambda: session.read.parquet(path), complaint)
-    names, delimiter = quietly(lambda: header(Path(path)), complaint)
+    first = quietly(lambda: header(Path(path)), complaint)
+    names, delimiter = first.names, first.delimiter
     # As reader.py reads it: the header is the schema, all else is text, and no byte or quote is an error.
     options = {"header": True, "sep": delimiter, "quote": '"', "escape": '"', "encoding": "ISO-8859-1"}
     options |= {"multiLine": True, "mode": "PERMISSIVE", "maxCharsPerColumn": -1, "maxColumns": len(names) + 1}

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 _CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
 _CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
+LARGEST_LEVEL = 2**53
+"""Levels that are numbers are compared as doubles, exact up to here."""
 
 
 def number(column: str, kind: str) -> str:
@@ -19,13 +21,31 @@ def number(column: str, kind: str) -> str:
     return f"COALESCE(TRY_CAST({text} AS DOUBLE), {word})"
 
 
-def position(column: str, kind: str, levels: Sequence, other: int = 0) -> str:
-    """SQL for the position of the column's level, as BIGINT; what is not a level is at the first, or elsewhere."""
-    if isinstance(levels[0], str):
-        found = f"list_position([{', '.join(map(literal, levels))}], {_text(column, kind)})"
+def position(column: str, kind: str, places: Sequence[tuple[int, str | float]], other: int = 0) -> str:
+    """SQL for the position of the column's level, as BIGINT, given positions and the texts or numbers that are there.
+
+    What is not a level is at the first, or elsewhere.
+    """
+    if places and isinstance(places[0][1], str):
+        values, cell = ", ".join(literal(str(text)) for _, text in places), _text(column, kind)
     else:
-        found = f"list_position([{', '.join(f'{level:d}::DOUBLE' for level in levels)}], {number(column, kind)})"
-    return f"CAST(COALESCE({found} - 1, {other}) AS BIGINT)"
+        values, cell = ", ".join(f"{value!r}::DOUBLE" for _, value in places), number(column, kind)
+    found = f"{[place for place, _ in places]}[list_position([{values}], {cell})]"
+    return f"CAST(COALESCE({found}, {other}) AS BIGINT)"
+
+
+def level_number(level: str) -> float | None:
+    """The number that a level is in a column of numbers; None if it is none, or too large to be told from others."""
+    try:
+        value = float(level)
+    except ValueError:
+        return None
+    return value if abs(value) < LARGEST_LEVEL else None
+
+
+def level_flag(level: str) -> int | None:
+    """The value that a level is in a column of true and false, which an engine may have made of words in any case."""
+    return {"true": 1, "false": 0}.get(level.strip().lower())
 
 
 def _text(column: str, kind: str) -> str:

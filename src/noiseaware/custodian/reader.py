@@ -4,13 +4,10 @@ The names of the columns are public, but for JSON's, which the records hold them
 record can make an error; an engine's own message, which may quote a record, is never passed on.
 """
 
-import codecs
 import contextlib
-import csv
 import functools
 import glob
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,12 +15,12 @@ from typing import Any
 
 import duckdb
 
+from noiseaware.custodian import element, row
 from noiseaware.custodian.parser import literal, quoted
+from noiseaware.custodian.pipe import piped
 from noiseaware.custodian.quiet import quietly
 
 OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-_LONGEST_LINE = 2**20
-_LONGEST_RECORD = 2**24  # of a CSV file, as DuckDB has it of JSON; what a lost quote swallows counts too
 _LEAST_MEMORY, _MEMORY_A_THREAD = 1000, 250  # MB
 _LIFTING, _LIFTED = threading.Lock(), []  # who lifted the limit on memory and has not set it back
 
@@ -86,95 +83,75 @@ def _read_csv(
     """CSV: the header row is the schema and tells the delimiter; all else is text, and nothing of it is sniffed.
 
     Short rows are padded with NULL, long ones cut, quotes within a cell kept, and bytes that are no UTF-8 replaced: so
-    a record cannot make an error, nor change how another one is read; but for a quote that opens a cell and is never
-    closed, which joins lines up to the next one. What writes CSV does not write that.
+    a record cannot make an error, nor change how another one is read. Where DuckDB would be misled, the file comes to
+    it through a pipe.
     """
-    names, delimiter = quietly(lambda: header(path), complaint)
-    check_columns(columns, names, path.name)
-    path = quietly(lambda: _as_utf8(path, closing), complaint)
-    kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
+    first = quietly(lambda: row.header(path), complaint)
+    if first.has_return:
+        raise ValueError(
+            f"table file must end its rows with line feeds, got a carriage return alone in the header row of "
+            f"{path.name}; save it with line feeds."
+        )
+    check_columns(columns, first.names, path.name)
+    is_plain = quietly(lambda: row.is_plain(path, first), complaint)
+    if not is_plain:
+        path = quietly(lambda: piped(row.safe(path, first), path.suffix, closing), complaint)
+    kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(first.names)))
     options = (
-        f"auto_detect = false, header = true, delim = {literal(delimiter)}, quote = '\"', escape = '\"', "
+        f"auto_detect = false, header = {is_plain}, delim = {literal(first.delimiter)}, quote = '\"', escape = '\"', "
         "strict_mode = false, null_padding = true, parallel = false, "
-        f"max_line_size = {_LONGEST_RECORD}, buffer_size = {2 * _LONGEST_RECORD}"
+        f"max_line_size = {row.LONGEST_RECORD}, buffer_size = {2 * row.LONGEST_RECORD}"
     )
     records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
-    wanted = ", ".join(f"c{names.index(column)} AS {quoted(column)}" for column in columns)
+    wanted = ", ".join(f"c{first.names.index(column)} AS {quoted(column)}" for column in columns)
     return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
 
 
-def _as_utf8(path: Path, closing: contextlib.ExitStack) -> Path:
-    """The file, or a pipe that gives it once with what is no UTF-8 replaced; nothing is written to a disk."""
-    try:
-        for _ in _decoded(path, "strict"):
-            pass
-        return path
-    except UnicodeDecodeError:
-        pipe = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="noiseaware-"))) / "records.csv"
-        os.mkfifo(pipe, 0o600)
+def _read_array_or_lines(
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, closing: contextlib.ExitStack
+) -> duckdb.DuckDBPyRelation:
+    """JSON of either kind: an array if all of the file is one, whose elements then come to DuckDB as lines; else lines.
 
-    def feed() -> None:
-        with contextlib.suppress(OSError), pipe.open("wb") as records:  # the reader may go away
-            for text in _decoded(path, "replace"):
-                records.write(text.encode())
-
-    feeder = threading.Thread(target=feed, daemon=True)
-    feeder.start()
-
-    def end() -> None:
-        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))  # so that it no longer waits for one
-        feeder.join()
-
-    closing.callback(end)
-    return pipe
+    So a first record that is an array does not decide for the others. A broken array is refused.
+    """
+    if quietly(lambda: element.is_array(path), complaint):
+        return _read_json(own, piped(element.array_lines(path), path.suffix, closing), columns, complaint)
+    if not quietly(lambda: element.is_lines(path), complaint):
+        raise ValueError(
+            f"table file {path.name} must hold one JSON array that is whole, or one record a line; "
+            "name a file of lines .jsonl or .ndjson."
+        )
+    return _read_lines(own, path, columns, complaint, closing)
 
 
-def _decoded(path: Path, errors: str) -> Iterator[str]:
-    """The text of a file in pieces."""
-    decoder = codecs.getincrementaldecoder("utf-8")(errors)
-    with path.open("rb") as file:
-        while block := file.read(_LONGEST_LINE):
-            yield decoder.decode(block)
-    yield decoder.decode(b"", final=True)
-
-
-def header(path: Path) -> tuple[list[str], str]:
-    """The names in the first row, and the delimiter that splits it most."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        line = file.readline(_LONGEST_LINE)
-        delimiter = max(",;\t|", key=line.count)
-        file.seek(0)
-        return next(csv.reader(file, delimiter=delimiter)), delimiter
+def _read_lines(
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, closing: contextlib.ExitStack
+) -> duckdb.DuckDBPyRelation:
+    """JSON, one record a line, whatever the first one holds; a line that is no JSON is a record of NULL."""
+    if not quietly(lambda: element.is_plain(path), complaint):
+        path = quietly(lambda: piped(element.lines(path), path.suffix, closing), complaint)
+    return _read_json(own, path, columns, complaint)
 
 
 def _read_json(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, _: contextlib.ExitStack
+    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
 ) -> duckdb.DuckDBPyRelation:
-    """JSON, one object a line or one array: a value is taken as text, and a key that a record lacks is NULL.
+    """Lines of JSON: a value is taken as text, and a key that a record lacks is NULL.
 
-    In a file of lines, a broken line is a record of NULL; in a broken array the records cannot be told apart. There is
-    no schema beside the records, so a column cannot be missing: to refuse it would tell that no record has it.
+    There is no schema beside the records, so a column cannot be missing: to refuse it would tell that no record has it.
     """
-    layout = quietly(lambda: _layout(path), complaint)
-    records = f"read_json_objects({_address(path)}, {layout})"
+    records = f"read_json_objects({_address(path)}, format = 'newline_delimited', ignore_errors = true)"
     pointers = {column: literal("/" + column.replace("~", "~0").replace("/", "~1")) for column in columns}
     wanted = ", ".join(f"json ->> {pointer} AS {quoted(column)}" for column, pointer in pointers.items())
     return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
 
 
-def _layout(path: Path) -> str:
-    """DuckDB's options for an array, or for lines: the first character tells."""
-    with path.open("rb") as file:
-        is_array = file.read(_LONGEST_LINE).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-    return "format = 'array'" if is_array else "format = 'newline_delimited', ignore_errors = true"
-
-
 READERS: dict[str, Callable[..., duckdb.DuckDBPyRelation]] = {
     ".csv": _read_csv,
     ".parquet": _read_parquet,
-    ".json": _read_json,
-    ".jsonl": _read_json,
-    ".ndjson": _read_json,
+    ".json": _read_array_or_lines,
+    ".jsonl": _read_lines,
+    ".ndjson": _read_lines,
 }
 
 

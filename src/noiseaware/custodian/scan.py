@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 import narwhals as nw
 
-from noiseaware.custodian import cluster, database
+from noiseaware.custodian import cell, cluster, database
 from noiseaware.custodian.division import Groups, Unit
-from noiseaware.custodian.parser import number, position, quoted
+from noiseaware.custodian.parser import LARGEST_LEVEL, level_flag, level_number, number, position, quoted
 from noiseaware.custodian.quiet import interruptible, quietly
 from noiseaware.custodian.reader import check_columns, connection, unlimited
 from noiseaware.custodian.source import Opening, Source
@@ -27,7 +27,6 @@ from noiseaware.custodian.source import Opening, Source
 _PLAIN = (nw.Boolean, nw.Float32, nw.Float64)
 _WHOLE = (nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64)
 _BY_TEXT = (nw.String, nw.Categorical, nw.Enum, nw.Object, nw.Decimal, nw.Int128, nw.UInt128)
-_LARGEST_LEVEL = 2**53  # whole levels are compared as doubles, exact up to here
 
 
 @dataclass(frozen=True)
@@ -84,18 +83,33 @@ class Scan:
     def positions(self, column: str, levels: Sequence) -> Any:
         """The column as positions of levels; what is not a level is at the first."""
         frame, dtypes = self._opened([column])
-        levels = self._spelled(column, dtypes["c0"], levels)
+        levels = self._spelled(dtypes["c0"], levels)
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
         return self._parsed(frame, plain, [column], lambda name, kind: position(name, kind, levels), "bigint")
 
-    def _spelled(self, column: str, dtype: Any, levels: Sequence) -> Sequence:
-        """Levels as the column's text is read; refused if the column is of another kind."""
-        is_text = isinstance(levels[0], str)
-        if is_text and dtype in (*_PLAIN, *_WHOLE, nw.Decimal, nw.Int128, nw.UInt128):
-            raise ValueError(f"column {column!r} must hold text, as the levels are, got type {dtype}.")
-        if not is_text and max(abs(level) for level in levels) > _LARGEST_LEVEL:
-            raise ValueError(f"levels must be between -2**53 and 2**53, got {max(levels, key=abs)}.")
-        return [level.encode().decode("latin-1") for level in levels] if is_text and self.source.is_latin else levels
+    def _spelled(self, dtype: Any, levels: Sequence) -> Sequence[tuple[int, str | float]]:
+        """The levels' positions and what a column of some type has there: texts, numbers, or 1 and 0 for flags.
+
+        An engine that guesses types makes numbers of "1" and "2" where no record holds a word: were such a column
+        refused, it would tell that none does.
+        """
+        if not isinstance(levels[0], str):
+            if max(abs(level) for level in levels) > LARGEST_LEVEL:
+                raise ValueError(f"levels must be between -2**53 and 2**53, got {max(levels, key=abs)}.")
+            return list(enumerate(levels))
+        if dtype == nw.Boolean:
+            values = [level_flag(level) for level in levels]
+        elif dtype in (*_PLAIN, *_WHOLE, nw.Decimal, nw.Int128, nw.UInt128):
+            values = [level_number(level) for level in levels]
+        elif self.source.is_latin:
+            values = [level.encode().decode("latin-1") for level in levels]
+        else:
+            values = levels
+        places = [(place, value) for place, value in enumerate(values) if value is not None]
+        if dtype == nw.Object:  # in which pandas has True and False where a flag is missing
+            flags = ((place, level_flag(level)) for place, level in enumerate(levels))
+            places += [(place, str(flag == 1)) for place, flag in flags if flag is not None]
+        return places
 
     @property
     def kept(self) -> list[str]:
@@ -208,8 +222,8 @@ class Scan:
         if self._groups is None:
             return {}
         schema, found = frame.collect_schema(), {}
-        for i, (column, levels) in enumerate(zip(self._groups.columns, self._groups.levels, strict=True)):
-            name, spelled = f"g{i}", self._spelled(column, schema[f"g{i}"], levels)
+        for i, levels in enumerate(self._groups.levels):
+            name, spelled = f"g{i}", self._spelled(schema[f"g{i}"], levels)
             found[name] = lambda was, name=name, spelled=spelled: f"CAST({position(name, was, spelled, -1)} AS {kind})"
         return found
 
@@ -228,7 +242,8 @@ class Scan:
         if _is_duckdb(frame):
             return native
         if frame.implementation.is_pandas():
-            return self._own.from_df(native.assign(**{name: _textual(native[name]) for name in names}))
+            spelled = {name: (cell.identities if name == "u" else cell.texts)(native[name]) for name in names}
+            return self._own.from_df(native.assign(**spelled))
         if frame.implementation.is_ibis():
             return self._own.from_arrow(database.streamed(native, names, plain))
         import pyarrow as pa
@@ -279,16 +294,6 @@ def _only_column(frame: Any) -> Sequence:
     if _is_spark(frame):
         return [value for (value,) in frame.to_native().toLocalIterator()]
     return frame.lazy().collect("pyarrow" if frame.implementation.is_ibis() else "pandas").get_column("c0").to_list()
-
-
-def _textual(series: Any) -> Any:
-    """A pandas column that DuckDB can take: objects and categories as text."""
-    if str(series.dtype) not in ("object", "category"):
-        return series
-    try:
-        return series.astype("str").where(series.notna(), None)
-    except UnicodeEncodeError:  # half of a pair of surrogates, which is no text
-        return series.map(lambda x: str(x).encode(errors="replace").decode()).astype("str").where(series.notna(), None)
 
 
 def _kind(relation: duckdb.DuckDBPyRelation, column: str) -> str:

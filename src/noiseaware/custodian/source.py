@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -14,6 +15,9 @@ from noiseaware.custodian import cluster, database
 from noiseaware.custodian.connection import is_meant, named
 from noiseaware.custodian.quiet import quietly
 from noiseaware.custodian.reader import READERS, rows
+
+_GUESSED_BY_DUCKDB = re.compile(r"\bFunction: READ_(CSV|JSON|NDJSON|XLSX)", re.IGNORECASE)
+_GUESSED_BY_POLARS = re.compile(r"^\s*(Csv|NDJson) SCAN", re.MULTILINE | re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,26 @@ def source(table: Any, table_name: str | None, *, spark: bool) -> Source:
     if is_path:
         return _file(Path(table))
     complaint = f"table must be a path or a data frame, got {type(table).__name__}."
-    engine = quietly(lambda: nw.from_native(table), complaint).implementation.value
-    return Source(f"{engine} frame", lambda opening: table)
+    frame = quietly(lambda: nw.from_native(table), complaint)
+    if _guesses_types(frame):
+        raise ValueError(
+            "table must not be a lazy frame that reads a CSV or JSON file, whose types are guessed from the records, "
+            "nor one that cannot be planned; give the path of the file."
+        )
+    return Source(f"{frame.implementation.value} frame", lambda opening: table)
+
+
+def _guesses_types(frame: Any) -> bool:
+    """True of a lazy frame whose plan, which is public, reads a file with types that are guessed from the first
+    records: further down a cell of another type would be its engine's error."""
+    native, implementation = frame.to_native(), frame.implementation
+    try:
+        if implementation.is_duckdb():
+            return _GUESSED_BY_DUCKDB.search(native.explain()) is not None
+        is_lazy = implementation.is_polars() and isinstance(frame, nw.LazyFrame)
+        return is_lazy and _GUESSED_BY_POLARS.search(native.explain(optimized=False)) is not None
+    except Exception:  # it quotes what it stumbled on in the file
+        return True
 
 
 def _file(path: Path) -> Source:
