@@ -95,7 +95,7 @@ def infer(
     """Draws from p(θ | release), or given several releases: of independent tables, or of the same table.
 
     The same release and seed give the same draws, on every machine. Other releases have other random numbers with
-    that seed, so that groups are compared draw by draw:
+    that seed, so that groups are compared draw by draw::
 
         women, men = (na.infer(release, prior, seed=1).draws["theta"] for release in by_sex)
         np.quantile(women - men, [0.025, 0.975]), np.quantile(women / men, [0.025, 0.975])
