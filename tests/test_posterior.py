@@ -14,6 +14,8 @@ from scipy import stats
 
 import noiseaware as na
 from noiseaware import posterior as posterior_module
+from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
+from noiseaware.utility import utility
 
 COUNT = na.Release(
     family=na.family.Bernoulli("ill"), values=[231], n=1000, mechanism=na.mechanism.DiscreteLaplace(10.0)
@@ -167,6 +169,35 @@ def test_draws_that_are_not_finite_are_an_error(monkeypatch):
         na.infer(COUNT, UNIFORM, num_draws=10, seed=0)
 
 
+FOURTH = LinearRegressionFourth(na.family.LinearRegression("age", "stay", bounds=(-1, 1)))
+
+
+def test_auto_never_takes_what_ignores_the_noise(monkeypatch):
+    """Of a regression with fourth moments a private n is known to no method; of another family nothing is."""
+    release = na.Release(
+        family=FOURTH,
+        values=[0.5] * len(FOURTH.statistics),
+        n=40,
+        mechanism=na.mechanism.Laplace(1.0),
+        n_mechanism=na.mechanism.DiscreteLaplace(1.0),
+    )
+    prior = na.prior.NormalInverseGamma([0, 0], 1, 3, 1)
+    served = (
+        r"n must be public .* gibbs_ss_noisy and augmentation then serve, got a private one; method='naive' ignores"
+    )
+    with pytest.raises(ValueError, match=served):
+        na.infer(release, prior)
+    with pytest.raises(ValueError, match=served):
+        na.infer_each([release], prior)
+    with pytest.raises(ValueError, match=served):
+        na.calibrate(FOURTH, prior, n=40, epsilon=1, neighbours="add_remove")
+    assert posterior_module.checked_method("naive", FOURTH, has_private_n=True) == "naive"
+    methods = {"exact": dataclasses.replace(posterior_module.METHODS["exact"], serves=lambda family: False)}
+    monkeypatch.setattr(posterior_module, "METHODS", methods | {"naive": posterior_module.METHODS["naive"]})
+    with pytest.raises(ValueError, match="family must be one that a method serves, got bernoulli; method='naive'"):
+        na.infer(COUNT, UNIFORM)
+
+
 def test_naive_is_approximate_unless_there_was_no_noise():
     assert not na.infer(COUNT, UNIFORM, method="naive", num_draws=1, seed=0).is_exact
     plain = na.Release(family=na.family.Bernoulli(), values=[231], n=1000, mechanism=na.mechanism.Identity())
@@ -245,6 +276,24 @@ NUMBERS = {
         {"mean": [0.0, -0.2], "covariance": [[1.1, 0.2], [0.2, 1.3]]},
     ),
 }
+
+
+RANKED = ("log_likelihood", "residual")  # besides the numbers of θ
+
+
+@pytest.mark.parametrize(
+    ("release", "prior"),
+    [pytest.param(CELLS, FLAT, id="cells"), pytest.param(JOINT, ABOUT_JOINT, id="joint", marks=pytest.mark.slow)],
+)
+def test_numbers_have_one_name_everywhere(release, prior):
+    family = release.family
+    if release is JOINT:
+        family = na.family.MultivariateNormal(["a", "b"], bounds=[(-9, 9), (-9, 9)])
+    names = list(na.infer(release, prior, method="naive", num_draws=4, seed=0).summary().index)
+    setting = {"n": 50, "epsilon": 5, "method": "naive", "num_trials": 2, "seed": 0}
+    assert [name for name in na.calibrate(family, prior, **setting).ranks if name not in RANKED] == names
+    assert list(utility(family, prior, num_draws=9, **setting).mmd_squared) == names
+    assert list(na.plan(family, prior, n=50, epsilon=5).by_parameter) == names
 
 
 @pytest.mark.parametrize("name", NUMBERS)

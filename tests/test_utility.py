@@ -64,7 +64,7 @@ def test_the_non_private_posterior_is_no_distance_from_itself(seed):
     levels, prior = na.family.Categorical(levels=["a", "b", "c"]), na.prior.Dirichlet([5, 5, 5])
     found = utility(levels, prior, n=100, epsilon=1, method="nonprivate", num_trials=40, num_draws=200, seed=seed)
     summary = found.summary()
-    assert list(summary.index) == ["theta[0]", "theta[1]", "theta[2]"]
+    assert list(summary.index) == ["theta[a]", "theta[b]", "theta[c]"]
     assert (summary.mmd_squared.abs() < 4.5 * summary.mcse_mmd_squared).all()
     # W₁ of two samples of m from a law of deviation σ is about 1.13 σ √(1/m); σ of a share of 1/3 among 115 is 0.044
     assert (summary.wasserstein < 2 * 1.13 * 0.044 / 200**0.5).all()

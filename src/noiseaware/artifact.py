@@ -5,13 +5,15 @@ each noisy statistic as a number of grid steps, the law of its noise, n, and wha
 form is checked strictly on the way in, since a release file is untrusted.
 """
 
+import functools
+import hashlib
 import importlib.resources
 import json
 import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -138,6 +140,26 @@ class Release:
         """The scale or standard deviation of the noise in the units of the data: one, or one for each statistic."""
         spread = self.mechanism.spread
         return (np.asarray(spread) if np.ndim(spread) else float(spread)) * self.grid  # type: ignore[arg-type]
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of what the release says, and of whom: the same from its file as in memory, on every machine.
+
+        It covers the family with its columns and bounds, the group, the values with their intervals and grid, n, and
+        the noise of both; not the promise, nor when and by what the release was made.
+        """
+        said = {
+            "family": self.family,
+            "group": dict(self.origin.group),
+            "values": self.steps,
+            "within": self.within or [None] * len(self.steps),
+            "grid": self.grid,
+            "noise": self.mechanism,
+            "n": self.n,
+            "noise of n": self.n_mechanism,
+        }
+        text = json.dumps(_canonical(said), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.to_json() == other.to_json()
@@ -289,6 +311,26 @@ def _sentence(error: ValidationError) -> str:
     parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]
     got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
     return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
+
+
+def _canonical(value: object) -> object:
+    """The one way in which a part of a release is put as JSON: fields and keys by name, numbers to the last bit."""
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case np.ndarray() | np.generic():
+            return _canonical(value.tolist())
+        case float():
+            return int(value) if value.is_integer() else value.hex()
+        case Mapping():
+            return {str(key): _canonical(part) for key, part in value.items()}
+        case Sequence():
+            return [_canonical(part) for part in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, {field.name: _canonical(getattr(value, field.name)) for field in fields(value)}]
+    if hasattr(value, "__array__"):
+        return _canonical(np.asarray(value))
+    return type(value).__name__  # a part of somebody's own family that has no text which all machines agree on
 
 
 def _check_kind(name: str, value: object, wanted: type | UnionType, home: str) -> None:

@@ -20,6 +20,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware import ecdf
 from noiseaware.artifact import NoisyCount, likely
 from noiseaware.family import AbstractFamily
+from noiseaware.marginal import numbers
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.posterior import Posterior
 from noiseaware.prior import AbstractPrior
@@ -34,7 +35,6 @@ from noiseaware.trial import (
     draws,
     evaluated,
     fixed,
-    named,
     noise,
     simulate,
 )
@@ -191,7 +191,7 @@ def _ranks(
     if drawn.ndim == 3:  # what nobody asks for is at the end of θ, and not every method draws it
         truth = truth[..., : drawn.shape[2]]
     both = jnp.concatenate([truth, drawn], axis=1)
-    quantities = named(family, np.asarray(both))
+    quantities = numbers(family, family.named(np.asarray(both)))
     if theta is None:
         quantities |= _data_dependent(family, prior, mechanism, trials, n, both)
     ties = np.asarray(jax.random.uniform(key_ties, (size,)))

@@ -4,6 +4,7 @@ A table of thousands of noisy counts is thousands of releases. What takes time i
 are sorted by what it is compiled for, the family and the kind of law, and their numbers go through it together.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 
 import jax
@@ -17,6 +18,7 @@ from noiseaware.mechanism import Identity
 from noiseaware.posterior import Posterior, check_finite, checked_prior, checked_seed, infer, method_for
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact
+from noiseaware.seed import own_seed
 
 
 def infer_each(
@@ -30,11 +32,12 @@ def infer_each(
     """A posterior for each release, of its own parameter, in their order.
 
     The groups have nothing in common but the prior; `infer` with a list is for tables that share one parameter.
+    Releases that say the very same are of different groups too, and have random numbers of their own.
     """
     releases = list(releases)
     for release in releases:
         combination.checked_alike([release])
-    seed = checked_seed(num_draws, seed)
+    seeds = _seeds(releases, checked_seed(num_draws, seed))
     kinds: dict[Hashable, list[int]] = {}
     for place, release in enumerate(releases):
         is_alone = method_for(release, method) != "exact" or not _is_stackable(release)
@@ -43,11 +46,21 @@ def infer_each(
     for places in kinds.values():
         some = [releases[place] for place in places]
         if _is_stackable(some[0]) and method_for(some[0], method) == "exact":
-            found |= dict(zip(places, _at_once(some, prior, places, num_draws, seed), strict=True))
+            found |= dict(zip(places, _at_once(some, prior, [seeds[p] for p in places], num_draws), strict=True))
         else:
-            own = int(np.random.SeedSequence([seed, places[0]]).generate_state(1)[0])
-            found[places[0]] = infer(some[0], prior, method=method, num_draws=num_draws, seed=own)
+            found[places[0]] = infer(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])
     return [found[place] for place in range(len(releases))]
+
+
+def _seeds(releases: list[Release], seed: int) -> list[int]:
+    """The seed of each: the one that was given, but another for a release that says what one before it has said."""
+    before: Counter[str] = Counter()
+    seeds = []
+    for release in releases:
+        number = before[release.fingerprint]
+        before[release.fingerprint] += 1
+        seeds.append(own_seed(seed, str(number)) if number else seed)
+    return seeds
 
 
 def _is_stackable(release: Release) -> bool:
@@ -62,14 +75,13 @@ def _kind(release: Release) -> Hashable:
     return family, tuple(map(float, leaves)), type(release.mechanism), release.within is None, release.grid == 1
 
 
-def _at_once(
-    releases: list[Release], prior: AbstractPrior, places: list[int], num_draws: int, seed: int
-) -> list[Posterior]:
-    """Draws of each by the exact sampler, with a key for each place in the list."""
+def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], num_draws: int) -> list[Posterior]:
+    """Draws of each by the exact sampler."""
     family = releases[0].family
     prior = checked_prior(family, prior)
     with jax.enable_x64(True):
-        keys = jax.vmap(jax.random.fold_in, (None, 0))(jax.random.key(seed), jnp.asarray(places))
+        own = [own_seed(seed, release.fingerprint) for seed, release in zip(seeds, releases, strict=True)]
+        keys = jax.vmap(jax.random.key)(jnp.asarray(own))
         laws = jax.tree.map(_stacked, *(exact.law_of(release) for release in releases))
         y = jnp.asarray([float(release.values[0]) for release in releases])
         n = jnp.asarray([float(release.n) for release in releases])
@@ -77,7 +89,7 @@ def _at_once(
     check_finite("exact", family.named(drawn))
     return [
         Posterior(family.named(row), release, prior, "exact", exact.explanation(release, prior), seed)
-        for row, release in zip(drawn, releases, strict=True)
+        for row, release, seed in zip(drawn, releases, seeds, strict=True)
     ]
 
 

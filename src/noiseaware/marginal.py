@@ -5,6 +5,7 @@ coefficients.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -90,6 +91,18 @@ def entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[int
         return [(parameter, ())]
     places = [p for p in np.ndindex(*map(len, labels)) if len(p) == 1 or p[0] <= p[1]]
     return [(f"{parameter}[{', '.join(str(a[i]) for a, i in zip(labels, p, strict=True))}]", p) for p in places]
+
+
+def numbers(family: AbstractFamily, theta: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Each number of parameters by its name, theta or theta[level]; of a symmetric matrix, one half.
+
+    The axes of a parameter are the last ones; those before them, such as draws, stay.
+    """
+    return {
+        name: np.asarray(values[..., *place])
+        for parameter, values in theta.items()
+        for name, place in entries(family, parameter)
+    }
 
 
 class Drawn(AbstractScalarPrior):

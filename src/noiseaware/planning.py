@@ -16,10 +16,11 @@ import numpy as np
 
 from noiseaware import trial
 from noiseaware.family import AbstractFamily, AbstractUnboundedFamily
+from noiseaware.marginal import numbers
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import N_SHARE, Neighbours, Number, exact, proper
-from noiseaware.width import TAILS, Ellipsoids, Lines, numbers, predictor, widths
+from noiseaware.width import TAILS, Ellipsoids, Lines, predictor, widths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -118,8 +119,8 @@ class Plan:
                 parts.append(np.asarray(trial.draws(key_draws, *setting, num_draws=_DRAWS)))
         drawn = np.concatenate(parts)[:num_trials]
         found = {}
-        for name, values in numbers(self.family, drawn.reshape(-1, *drawn.shape[2:])).items():
-            ends = np.quantile(values.reshape(drawn.shape[:2]), TAILS, axis=1)
+        for name, values in numbers(self.family, self.family.named(drawn)).items():
+            ends = np.quantile(values, TAILS, axis=1)
             found[name] = (float(np.diff(ends, axis=0).mean()), float(np.diff(ends, axis=0).std() / num_trials**0.5))
         return found
 

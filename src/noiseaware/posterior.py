@@ -26,9 +26,10 @@ from noiseaware.diagnostic import CHAINS, diagnostics, doubt
 from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
 from noiseaware.given import whole
-from noiseaware.marginal import PROBABILITY, Estimate, entries, of_conjugate, of_draws, split
+from noiseaware.marginal import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
+from noiseaware.seed import own_seed
 from noiseaware.words import PERCENT, cells, prior_words, shown
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Method:
     """Whether a private number of records may be unknown to it."""
     takes_interval: bool = False
     """Whether an interval may be all that is known of a count."""
+    by_auto: bool = True
+    """Whether auto may take it: never what ignores the noise."""
 
 
 def _of_2019(variant: gibbs_regression.Variant) -> tuple:
@@ -74,7 +77,9 @@ METHODS = {
         augmentation.draws, augmentation.batch, augmentation.explanation, augmentation.serves, is_chain=True
     ),
     "mcmc_ind": Method(individual.draws, individual.batch, individual.explanation, individual.serves, is_chain=True),
-    "naive": Method(naive.draws, naive.batch, naive.explanation, takes_noisy_n=True, takes_interval=True),
+    "naive": Method(
+        naive.draws, naive.batch, naive.explanation, takes_noisy_n=True, takes_interval=True, by_auto=False
+    ),
 }
 
 
@@ -87,18 +92,24 @@ def infer(
     seed: int | None = None,
     same_table: bool = False,
 ) -> "Posterior":
-    """Draws from p(θ | release), or given several releases: of independent tables, or of the same table."""
-    if not isinstance(release, Release):
-        releases = combination.checked_alike(release)
-        if len(releases) > 1 and not same_table:
-            return _infer_given(releases, prior, method, num_draws, seed)
-        (release,) = releases if len(releases) == 1 else (combination.same_table(releases),)
+    """Draws from p(θ | release), or given several releases: of independent tables, or of the same table.
+
+    The same release and seed give the same draws, on every machine. Other releases have other random numbers with
+    that seed, so that groups are compared draw by draw::
+
+        women, men = (na.infer(release, prior, seed=1).draws["theta"] for release in by_sex)
+        np.quantile(women - men, [0.025, 0.975]), np.quantile(women / men, [0.025, 0.975])
+    """
+    releases = (release,) if isinstance(release, Release) else combination.checked_alike(release)
+    if len(releases) > 1 and not same_table:
+        return _infer_given(releases, prior, method, num_draws, seed)
+    release = releases[0] if len(releases) == 1 else combination.same_table(releases)
     name = method_for(release, method)
     prior = checked_prior(release.family, prior)
     seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
         name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
-        drawn = METHODS[name].draws(jax.random.key(int(seed)), release, prior, int(num_draws))
+        drawn = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
         draws = release.family.named(np.asarray(drawn, dtype=np.float64))
     check_finite(name, draws)
     why = METHODS[name].explanation(release, prior)
@@ -107,7 +118,7 @@ def infer(
     if METHODS[name].is_chain and (found := doubt(draws)) is not None:
         warnings.warn(found, RuntimeWarning, stacklevel=2)
         why = " ".join(filter(None, (why, found)))
-    return Posterior(draws, release, prior, name, why, int(seed), choice)
+    return Posterior(draws, release, prior, name, why, seed, choice)
 
 
 def _infer_given(
@@ -121,11 +132,16 @@ def _infer_given(
     assert isinstance(prior, AbstractScalarPrior)
     seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
-        drawn = exact.draws_given(jax.random.key(seed), releases, prior, int(num_draws))
+        drawn = exact.draws_given(key_of(seed, releases), releases, prior, int(num_draws))
         draws = first.family.named(np.asarray(drawn, dtype=np.float64))
     check_finite("exact", draws)
     why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
     return Posterior(draws, first, prior, "exact", why, seed, others=tuple(others))
+
+
+def key_of(seed: int, releases: Sequence[Release]) -> jax.Array:
+    """The key of all that is drawn given these releases: what they say is in it, so that no two share their draws."""
+    return jax.random.key(own_seed(seed, *(release.fingerprint for release in releases)))
 
 
 def check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
@@ -194,19 +210,15 @@ class Posterior:
             return functools.reduce(lambda belief, release: naive.posterior(release, belief), self.releases, self.prior)
 
     def __repr__(self) -> str:
-        numbers = self.estimates()
-        told = [f"{shown(e.name)} {cells(e)[0]} ({PERCENT}: {cells(e)[2]})" for e in numbers[:3]]
-        told += [f"{len(numbers) - 3} more"] * (len(numbers) > 3)
+        found = self.estimates()
+        told = [f"{shown(e.name)} {cells(e)[0]} ({PERCENT}: {cells(e)[2]})" for e in found[:3]]
+        told += [f"{len(found) - 3} more"] * (len(found) > 3)
         kind = "exact" if self.is_exact else "approximate"
         return f"Posterior({', '.join(told)}: {self.num_draws:,} draws, method {self.method!r}, {kind})"
 
     def marginals(self) -> dict[str, np.ndarray]:
         """The draws of each number by itself: theta, or theta[level] for a vector; of a symmetric matrix, one half."""
-        return {
-            name: values[(slice(None), *place)]
-            for parameter, values in self.draws.items()
-            for name, place in entries(self.release.family, parameter)
-        }
+        return numbers(self.release.family, self.draws)
 
     def estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
         """Mean, sd and interval of each number."""
@@ -368,12 +380,23 @@ def checked_method(method: str, family: AbstractFamily, *, has_private_n: bool =
     fit = [name for name, known in METHODS.items() if known.serves(family)]
     able = [name for name in fit if METHODS[name].takes_noisy_n or not has_private_n]
     if method == "auto":
-        return able[0]
+        return _first(able, fit, family)
     if method not in fit:
         raise ValueError(f"method must be one of {', '.join(fit)} for this {family.name} family, got {method!r}.")
     if method not in able:
         raise ValueError(f"method must be one of {', '.join(able)} where n is private, got {method!r}.")
     return method
+
+
+def _first(able: list[str], fit: list[str], family: AbstractFamily) -> str:
+    """The method that auto takes of those that are able to; refused where only one that ignores the noise is."""
+    chosen = [name for name in able if METHODS[name].by_auto]
+    if chosen:
+        return chosen[0]
+    if others := [name for name in fit if METHODS[name].by_auto]:
+        served = f"n must be public for this {family.name} family, which {' and '.join(others)} then serve"
+        raise ValueError(f"{served}, got a private one; method='naive' ignores all noise.")
+    raise ValueError(f"family must be one that a method serves, got {family.name}; method='naive' ignores all noise.")
 
 
 def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior:

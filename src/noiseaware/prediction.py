@@ -13,6 +13,7 @@ from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.given import shown
 from noiseaware.marginal import PROBABILITY, Estimate, of_draws
 from noiseaware.prior import NormalInverseGamma, StudentT
+from noiseaware.seed import own_seed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +55,9 @@ def predict(posterior: "Posterior", x: object, seed: int) -> Prediction:
     rows = rows_of(posterior.release.family, x)
     coefficients, variance = posterior.draws["coefficients"], posterior.draws["variance"]
     expectation = coefficients[:, :-1] @ rows.T + coefficients[:, -1:]
-    noise = np.random.default_rng(seed).standard_normal(expectation.shape)
+    # neither two releases nor two tables of new records share their noise
+    told = [rows.astype("<f8").tobytes().hex(), *(release.fingerprint for release in posterior.releases)]
+    noise = np.random.default_rng(own_seed(seed, *told)).standard_normal(expectation.shape)
     return Prediction(expectation + np.sqrt(variance)[:, None] * noise, expectation)
 
 

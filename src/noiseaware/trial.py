@@ -143,17 +143,6 @@ def _simulate(keys, family, prior, mechanism, fixed, numbers, *, n: int) -> Tria
     return jax.lax.map(one, (keys, numbers), batch_size=at_once)
 
 
-def named(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """One array (b, num_draws) for each number of the parameter: theta, or theta[0], theta[1], …"""
-    numbers = {}
-    for name, values in family.named(theta).items():
-        if values.ndim == 2:
-            numbers[name] = values
-        for place in np.ndindex(values.shape[2:]) if values.ndim > 2 else ():
-            numbers[f"{name}[{', '.join(map(str, place))}]"] = values[:, :, *place]
-    return numbers
-
-
 def noise(
     family: AbstractFamily,
     *,

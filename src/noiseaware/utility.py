@@ -18,10 +18,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware.family import AbstractFamily
+from noiseaware.marginal import numbers
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number
-from noiseaware.trial import EVALUATED, Evaluated, checked, chunks, draws, evaluated, named, noise, simulate
+from noiseaware.trial import EVALUATED, Evaluated, checked, chunks, draws, evaluated, noise, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,7 +92,7 @@ def _distances(
     trials = simulate(key_truth, family, prior, mechanism, n, size)
     pairs = ((key_own, method), (key_other, EVALUATED["nonprivate"]))
     own, other = (draws(key, by, family, prior, mechanism, trials, n, num_draws=num_draws) for key, by in pairs)
-    p, q = (named(family, np.asarray(drawn)) for drawn in (own, other))
+    p, q = (numbers(family, family.named(np.asarray(drawn))) for drawn in (own, other))
     return tuple(
         {name: np.asarray(measure(jnp.asarray(p[name]), jnp.asarray(q[name]))) for name in p}
         for measure in (mmd_squared, wasserstein, width_ratio)

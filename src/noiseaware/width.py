@@ -28,7 +28,7 @@ from noiseaware.family import (
     Categorical,
     LinearRegression,
 )
-from noiseaware.marginal import PROBABILITY, entries, quantile, split
+from noiseaware.marginal import PROBABILITY, numbers, quantile, split
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import _moment, exact
@@ -176,16 +176,9 @@ class Ellipsoids:
         total = through @ np.swapaxes(slopes, 1, 2) + own + np.diag(np.broadcast_to(noise.variance, mean.shape[1:]))
         left = self.spread - np.swapaxes(through, 1, 2) @ np.linalg.solve(total, through)
         sds = np.sqrt(np.maximum(np.diagonal(left, axis1=1, axis2=2), 0.0))
-        return {name: 2 * _Z * float(values.mean()) for name, values in numbers(self.family, sds).items()}
-
-
-def numbers(family: AbstractFamily, theta: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows of parameters as one column for each number that has a name of its own, as in a summary."""
-    return {
-        name: np.asarray(values[:, *place])
-        for parameter, values in family.named(theta).items()
-        for name, place in entries(family, parameter)
-    }
+        return {
+            name: 2 * _Z * float(values.mean()) for name, values in numbers(self.family, self.family.named(sds)).items()
+        }
 
 
 def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | None:
@@ -202,14 +195,14 @@ def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | Non
             return None
         own = n * theta * (1 - theta)
         total = own + noise.variance[0] * (1 - 1 / len(theta)) + theta**2 * noise.variance_of_n
-        return {f"theta[{level}]": float(w) for level, w in zip(family.levels, n * own / total, strict=True)}
+        return {name: float(w) for name, w in numbers(family, family.named(n * own / total)).items()}
     at = jnp.asarray(theta)
     mean, covariance = (np.asarray(part) for part in jax.jit(functools.partial(_moment.released, family))(at))
     slope = np.asarray(jax.jit(jax.jacfwd(lambda t: _moment.released(family, t).mean))(at)).reshape(len(mean), -1)
     noisy = n * covariance + noise.variance_of_n * np.outer(mean, mean) + np.diag(noise.variance * np.ones(len(mean)))
     with_noise, without = (np.linalg.pinv(slope.T @ np.linalg.solve(m, slope)) for m in (noisy / n**2, covariance))
     worth = np.diag(without) / np.diag(with_noise)
-    return {name: float(v[0]) for name, v in numbers(family, worth.reshape(1, *theta.shape)).items()}
+    return {name: float(w) for name, w in numbers(family, family.named(worth.reshape(theta.shape))).items()}
 
 
 def predictor(family: AbstractFamily, prior: AbstractPrior) -> Lines | Ellipsoids:

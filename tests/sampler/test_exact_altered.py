@@ -214,3 +214,11 @@ def test_the_slope_is_a_number_where_every_record_is_dropped(x64):
     slope = jax.grad(lambda t: na.model.log_likelihood(release, t))
     assert abs(float(slope(0.5))) < 1e-9
     assert float(slope(1.95)) < -1
+
+
+def test_the_slope_is_a_number_with_a_bound_at_0(x64):
+    """One record, dropped outside (−100, 0), under Laplace noise of scale 2 and a sum of 0: e^{θ/2} far below it."""
+    family = na.family.Normal(bounds=(-100, 0), variance=1, outside="drop")
+    release = na.Release(family=family, values=[0.0], n=1, mechanism=na.mechanism.Laplace(2.0))
+    slope = jax.grad(lambda t: na.model.log_likelihood(release, t))
+    np.testing.assert_allclose([slope(theta) for theta in (-20.0, -12.0, 20.0, 1e5)], [0.5, 0.5, 0, 0], atol=1e-6)

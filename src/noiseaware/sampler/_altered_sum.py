@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Complex, Float
 
 from noiseaware.family import AbstractUnboundedFamily
 from noiseaware.mechanism import AbstractMechanism
@@ -77,9 +77,10 @@ def _atoms(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Fl
 
 
 def _bounds(family: AbstractUnboundedFamily) -> tuple[float, float]:
-    """The bounds, as far as they lie in the support."""
+    """The bounds, as far as they lie in the support; where both are below it, the upper one twice."""
     assert family.bounds is not None
-    return max(family.bounds[0], family.support[0]), family.bounds[1]
+    low, high = family.bounds
+    return min(max(low, family.support[0]), high), high
 
 
 def _open_interval(family: AbstractUnboundedFamily) -> tuple[float, float]:
@@ -98,7 +99,8 @@ def _inner(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Fl
         count = int(min(high - low + 1, _WHOLE_NODES))
         stride = jnp.maximum(jnp.ceil((stop - start + 1) / max(count, 1)), 1.0)
         x = start + stride * jnp.arange(0.0, count) + 0.5 * (stride - 1)
-        log_mass = jnp.where(x <= high, family.log_density(x, theta) + jnp.log(stride), -jnp.inf)
+        is_inside = (x >= family.support[0]) & (x <= high)
+        log_mass = jnp.where(is_inside, family.log_density(x, theta) + jnp.log(stride), -jnp.inf)
         # within a stride the mass leans to one side: its centroid is off the middle by slope · (stride² − 1)/12
         slope = family.log_density(x + 0.5, theta) - family.log_density(x - 0.5, theta)
         return jnp.where(stride > 1, x + slope * (stride**2 - 1) / 12, x), log_mass
@@ -106,9 +108,10 @@ def _inner(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Fl
     u, du = jnp.asarray(0.5 * (nodes + 1)), jnp.asarray(0.5 * weights)
     power = max(1.0, 2.0 / family.head)  # x = start + width·u^power turns x^{head−1} dx into a smooth integrand
     width = stop - start
-    x = start + width * u**power
-    log_dx = jnp.log(du * power) + (power - 1) * jnp.log(u) + jnp.log(jnp.maximum(width, 1e-300))
-    return x, family.log_density(x, theta) + log_dx
+    is_empty = width <= 0  # no record that matters is between the bounds, and the density may be infinite at one
+    x = start + jnp.where(is_empty, 0.0, width * u**power)
+    log_dx = jnp.log(du * power) + (power - 1) * jnp.log(u) + jnp.log(jnp.where(is_empty, 1.0, width))
+    return x, jnp.where(is_empty, -jnp.inf, family.log_density(jnp.where(is_empty, 1.0, x), theta) + log_dx)
 
 
 def approximate(
@@ -181,9 +184,7 @@ def _lattice(
         masses = masses.at[position].add(weight * (1 - share))
         masses = masses.at[jnp.mod(position + 1, _LATTICE)].add(weight * share)
     total = masses.sum()
-    phi = jnp.fft.rfft(masses / total)
-    modulus, angle = jnp.abs(phi) ** n, n * jnp.angle(phi)
-    convolved = jnp.fft.irfft(jax.lax.complex(modulus * jnp.cos(angle), modulus * jnp.sin(angle)), _LATTICE)
+    convolved = jnp.fft.irfft(_power(jnp.fft.rfft(masses / total), n), _LATTICE)
     centre = jnp.round(n * (law.tilted(tilt)[1] - start) / step)
     index = centre - _LATTICE // 2 + jnp.arange(0.0, _LATTICE)
     probability = convolved[jnp.mod(index, _LATTICE).astype(int)]
@@ -191,6 +192,14 @@ def _lattice(
     log_weight = mechanism.log_density(y - s) - tilt * step * index
     log_term = jnp.where(probability > 1e-16, jnp.log(jnp.maximum(probability, 1e-300)) + log_weight, -jnp.inf)
     return jax.nn.logsumexp(log_term) + n * (jnp.log(total) + top)
+
+
+def _power(phi: Complex[Array, " m"], n: Numeric) -> Complex[Array, " m"]:
+    """φⁿ, of which 0 has no angle and so no slope."""
+    is_nothing = phi == 0
+    turned = jnp.where(is_nothing, 1.0 + 0j, phi)
+    modulus, angle = jnp.where(is_nothing, 0.0, jnp.abs(turned) ** n), n * jnp.angle(turned)
+    return jax.lax.complex(modulus * jnp.cos(angle), modulus * jnp.sin(angle))
 
 
 def _grid(
@@ -210,7 +219,9 @@ def _grid(
     # with no record between the bounds an atom is all there is, and it lies on the lattice
     atoms, log_atoms = law.x[-2:], law.log_mass[-2:] + tilt * law.x[-2:]
     start = jnp.where(stop > start, start, atoms[jnp.argmax(log_atoms)])
-    return start, jnp.maximum(step, _FINEST * n * (law.x.max() - law.x.min())), jnp.zeros((), bool)
+    extent = law.x.max() - law.x.min()
+    extent = jnp.where(extent > 0, extent, 1.0)  # all records are alike, at 0: a lattice of any step holds them
+    return start, jnp.maximum(step, _FINEST * n * extent), jnp.zeros((), bool)
 
 
 def _cell_masses(
@@ -225,14 +236,17 @@ def _cell_masses(
     left = start + step * jnp.arange(0.0, _CELLS)
     if family.is_integer:
         middle = left + 0.5 * (step - 1)
-        return jnp.where(middle <= high, family.log_density(middle, theta) + jnp.log(step), -jnp.inf)
+        is_inside = (middle >= family.support[0]) & (middle <= high)
+        return jnp.where(is_inside, family.log_density(middle, theta) + jnp.log(step), -jnp.inf)
     nodes, weights = np.polynomial.legendre.leggauss(3)
     u = jnp.asarray(0.5 * (nodes + 1))
-    width = jnp.where(left < low, 0.0, jnp.clip(high - left, 0.0, step))
-    x = left[:, None] + width[:, None] * u
-    mass = jnp.exp(family.log_density(x, theta)) * jnp.asarray(0.5 * weights) * width[:, None]
+    width = jnp.where(left < low, 0.0, jnp.clip(high - left, 0.0, step))[:, None]
+    x = left[:, None] + width * u
+    # outside the bounds nothing is asked of the density, which may be infinite there
+    density = jnp.where(width > 0, jnp.exp(family.log_density(jnp.where(width > 0, x, 1.0), theta)), 0.0)
+    mass = density * jnp.asarray(0.5 * weights) * width
     share = (x - left[:, None]) / step
     cell = (mass * (1 - share)).sum(-1) + jnp.append(jnp.zeros(1), (mass * share).sum(-1)[:-1])
     # what three nodes miss of a density that is infinite at the lower end belongs to the first point
-    missed = jnp.exp(jax.nn.logsumexp(law.log_mass[:-2])) - cell.sum() if family.head < 1 else 0.0
+    missed = jnp.exp(law.log_mass[:-2]).sum() - cell.sum() if family.head < 1 else 0.0
     return _held(jnp.log(cell.at[0].add(jnp.maximum(missed, 0.0))))

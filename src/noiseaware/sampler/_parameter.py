@@ -115,8 +115,10 @@ def _pieces(
         return jnp.stack([low, high])[None]
     v = jnp.linspace(low, high, _SEARCH)
     mean = jax.vmap(lambda t: _altered_sum.record(family, t).tilted(jnp.zeros(()))[1])(prior.from_real(v))
-    turns = jnp.sort(v[jnp.clip(jnp.stack([jnp.nanargmin(mean), jnp.nanargmax(mean)]), 1, _SEARCH - 2)])
-    edges = jnp.stack([low, *turns, high])
+    first, last = jnp.sort(jnp.stack([jnp.nanargmin(mean), jnp.nanargmax(mean)]))
+    first = jnp.clip(first, 1, _SEARCH - 3)  # a piece without length has no nodes to be told apart
+    last = jnp.clip(last, first + 1, _SEARCH - 2)
+    edges = jnp.stack([low, v[first], v[last], high])
     return jnp.stack([edges[:-1], edges[1:]], axis=1)
 
 
