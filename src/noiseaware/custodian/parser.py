@@ -6,6 +6,8 @@ another engine comes as bytes: bytes that are no UTF-8 are no number and no leve
 
 from collections.abc import Sequence
 
+LONGEST_CELL = 2**15
+"""Bytes of a cell of text; what is longer is no number and no level."""
 _CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
 _CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
 

@@ -145,6 +145,7 @@ class Scan:
             self._closing.enter_context(cluster.silent(native))
         if frame.implementation.is_ibis():
             self._stop = lambda: (self._own.interrupt(), database.cancel(native))
+            self._needs = quietly(lambda: database.limits(native), complaint)
         schema = quietly(frame.collect_schema, complaint)
         check_columns(read, list(schema.names()), self.source.name)
         for column in (*columns, *dividing):
@@ -264,6 +265,8 @@ def _only_row(frame: Any) -> Sequence:
         (row,) = native.fetchall()
     elif _is_spark(frame):
         (row,) = native.collect()
+    elif frame.implementation.is_ibis():
+        (row,) = database.rows(native)
     else:
         row = frame.lazy().collect().row(0)
     return row
@@ -278,7 +281,9 @@ def _all_rows(frame: Any) -> Sequence:
 def _only_column(frame: Any) -> Sequence:
     if _is_spark(frame):
         return [value for (value,) in frame.to_native().toLocalIterator()]
-    return frame.lazy().collect("pyarrow" if frame.implementation.is_ibis() else "pandas").get_column("c0").to_list()
+    if frame.implementation.is_ibis():
+        return [value for (value,) in database.rows(frame.to_native())]
+    return frame.lazy().collect("pandas").get_column("c0").to_list()
 
 
 def _textual(series: Any) -> Any:

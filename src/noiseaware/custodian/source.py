@@ -45,14 +45,19 @@ def source(table: Any, table_name: str | None, *, spark: bool) -> Source:
     if isinstance(table, str) and "://" in table:
         database.check_url(table, table_name)
         assert table_name is not None
-        return Source(table_name, lambda opening: database.opened(table, table_name, opening.closing))
+        return Source(table_name, lambda opening: database.opened(table, table_name, opening.columns, opening.closing))
     if table_name is not None:
         raise ValueError("table_name must be left out unless the table is given by a postgresql:// URL.")
     if is_path:
         return _file(Path(table))
     complaint = f"table must be a path or a data frame, got {type(table).__name__}."
-    engine = quietly(lambda: nw.from_native(table), complaint).implementation.value
-    return Source(f"{engine} frame", lambda opening: table)
+    engine = quietly(lambda: nw.from_native(table), complaint).implementation
+    if engine.is_ibis():
+        backend = quietly(lambda: table.get_backend().name, complaint)
+        if backend != "postgres":
+            raise ValueError(f"table must be of PostgreSQL where Ibis holds it, got one of {backend}.")
+        return Source("ibis frame", lambda opening: database.guarded(table, opening.complaint, opening.closing))
+    return Source(f"{engine.value} frame", lambda opening: table)
 
 
 def _file(path: Path) -> Source:
