@@ -204,16 +204,13 @@ def _fetched(table: Any) -> Iterator[list[tuple]]:
 
 
 def capped(table: Any, max_records: int) -> Any:
-    """At most so many rows of each u, in an order that is random and looks at nobody else; NULL and NaN are left out.
-
-    The order is that of a salted hash of a row's own content, after its number among rows that are alike.
-    """
+    """At most so many rows of each u, drawn at random as scan.py does; NULL and NaN are left out."""
     import ibis  # pyright: ignore[reportMissingImports]
 
     encoding, salt = _encoding(table), secrets.token_hex(16)
     content: Any = ibis.literal(salt)
     for name in table.columns:
-        text = _digits(table[name])
+        text = _short(table[name])
         content = content + ibis.coalesce(text.length().cast("string") + ":" + text, ibis.literal("-"))
     rows = table.filter(_is_there(table.u)).mutate(h=_hash(content, encoding))
     rows = rows.mutate(u=_functions().convert_to(rows.u, encoding)) if rows.u.type().is_string() else rows
@@ -240,13 +237,16 @@ def _digits(column: Any) -> Any:
     return (column.cast("decimal") if column.type().is_decimal() else column).cast("string")
 
 
-def _bytes(column: Any, encoding: str) -> Any:
-    """A column as bytes of text; what is too long to be a number or a level stays on the server."""
+def _short(column: Any) -> Any:
+    """A column as text; what is too long to be a number or a level is NULL."""
     import ibis  # pyright: ignore[reportMissingImports]
 
-    text, functions = _digits(column), _functions()
-    is_short = functions.octet_length(text) <= LONGEST_CELL
-    return functions.convert_to(ibis.ifelse(is_short, text, ibis.null("string")), encoding)
+    text = _digits(column)
+    return ibis.ifelse(_functions().octet_length(text) <= LONGEST_CELL, text, ibis.null("string"))
+
+
+def _bytes(column: Any, encoding: str) -> Any:
+    return _functions().convert_to(_short(column), encoding)
 
 
 def _hash(text: Any, encoding: str) -> Any:

@@ -9,6 +9,7 @@ Arrow's own casts refuse a value by quoting it.
 
 import contextlib
 import importlib.util
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ class Scan:
             raise ValueError(f"column {column!r} must hold text, as the levels are, got type {dtype}.")
         if not is_text and max(abs(level) for level in levels) > _LARGEST_LEVEL:
             raise ValueError(f"levels must be between -2**53 and 2**53, got {max(levels, key=abs)}.")
-        return [level.encode().decode("latin-1") for level in levels] if is_text and self.source.is_latin else levels
+        return levels
 
     @property
     def kept(self) -> list[str]:
@@ -164,7 +165,12 @@ class Scan:
         return frame, {name: dtypes[name] for name in names}
 
     def _capped(self, frame: Any, dtypes: dict[str, Any]) -> Any:
-        """The frame with at most so many records of each unit, drawn at random; those without a unit are left out."""
+        """The frame with at most so many records of each unit, drawn at random; those without a unit are left out.
+
+        Which of them are drawn depends on a salt and on the unit's own records, and on nobody else's: they are ordered
+        by a salted hash of all that is read of a record, after a number where a unit has several that are alike. An
+        engine's random() goes on from row to row, so that one record moves the draws of all that come after it.
+        """
         assert self._unit is not None
         native, most = frame.to_native(), self._unit.max_records
         if _is_spark(frame):
@@ -174,8 +180,12 @@ class Scan:
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
         relation = self._relation(frame, list(dtypes), plain)
         has_nan = "AND NOT isnan(u)" if _kind(relation, "u") in ("float", "double") else ""
+        texts = [f"CAST({name} AS VARCHAR)" for name in dtypes]
+        content = " || ".join(f"coalesce(strlen({text}) || ':' || {text}, '-')" for text in texts)
+        rows = f"SELECT *, sha256('{secrets.token_hex(16)}' || {content}) AS h FROM t WHERE u IS NOT NULL {has_nan}"
         query = (
-            f"SELECT * EXCLUDE (u, r) FROM (SELECT *, random() AS r FROM t WHERE u IS NOT NULL {has_nan}) "
+            f"SELECT * EXCLUDE (u, h, r) "
+            f"FROM (SELECT *, sha256(h || row_number() OVER (PARTITION BY u, h)) AS r FROM ({rows})) "
             f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY r) <= {most:d}"
         )
         return nw.from_native(relation.query("t", query))  # type: ignore[arg-type]

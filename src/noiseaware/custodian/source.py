@@ -21,8 +21,6 @@ class Source:
 
     name: str
     open: "Callable[[Opening], Any]"
-    is_latin: bool = False
-    """Whether text is read byte by byte, as Spark does of a CSV file, so that no byte of it is an error."""
     rows: Callable[[duckdb.DuckDBPyConnection], int | None] = lambda own: None
     """How many rows it has, where that is known without reading them."""
 
@@ -80,4 +78,4 @@ def _by_spark(path: str, table_name: str | None) -> Source:
     if suffix not in cluster.SUFFIXES:
         raise ValueError(f"table file must end in one of {', '.join(cluster.SUFFIXES)} for Spark, got {name}.")
     path = path if "://" in path else os.path.abspath(path)  # Spark's Java process may be in another folder
-    return Source(name, lambda opening: cluster.opened(path, opening.complaint), suffix == ".csv")
+    return Source(name, lambda opening: cluster.opened(path, opening.columns, opening.complaint))
