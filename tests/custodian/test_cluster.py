@@ -12,6 +12,7 @@ from noiseaware import family
 from noiseaware.custodian import cluster
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.table import Table
+from noiseaware.given import LONGEST_CELL
 
 ILL = family.Bernoulli("ill")
 ODD = [
@@ -47,6 +48,11 @@ def test_char_is_not_padded_and_letters_are_not_folded(spark):
     groups = Groups(("c",), (("a", "b", "a    "),))
     assert [n for _, n in Table(padded).group_sums(ILL, 0, groups)] == [1, 1, 0]
     assert Table(frame).sums(ILL, 0, unit=Unit("p", 1)) == ([2], 2)
+
+
+def test_a_long_cell_is_no_number(spark):
+    frame = spark.range(2).selectExpr(f"concat(repeat(' ', {LONGEST_CELL - 1} + CAST(id AS int)), '7') AS x")
+    assert Table(frame).sums(family.Poisson("x", bounds=(1, 9)), 0) == ([8], 2)
 
 
 def test_a_session_logs_as_before(spark):

@@ -14,6 +14,7 @@ from noiseaware import family
 from noiseaware.custodian import server
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.table import Table
+from noiseaware.given import LONGEST_CELL
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL tests need noiseaware[postgres]")
 ibis = pytest.importorskip("ibis", reason="PostgreSQL tests need noiseaware[postgres]")
@@ -211,6 +212,9 @@ def test_long_cells_are_no_numbers_and_stay_on_the_server(visits, monkeypatch):
     assert table.sums(family.Poisson("x", bounds=(1, 9)), 0) == ([8], 2)
     assert table.sums(family.Poisson("x", bounds=(1, 9)), 0, unit=Unit("p", 1)) == ([8], 2)
     assert max(sizes) < 100
+    edge = f"SELECT repeat(' ', {LONGEST_CELL - 1}) || '7' AS x UNION ALL SELECT repeat(' ', {LONGEST_CELL}) || '7'"
+    do(owner(visits), f"CREATE TABLE clinic.edge AS {edge}")
+    assert Table(owner(visits), "clinic.edge").sums(family.Poisson("x", bounds=(1, 9)), 0) == ([8], 2)
 
 
 # ---- the server ---------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from noiseaware.custodian.parser import LONGEST_CELL
 from noiseaware.custodian.quiet import quietly
 from noiseaware.custodian.reader import OFFLINE, check_columns, header
+from noiseaware.given import LONGEST_CELL
 
 SUFFIXES = (".parquet", ".csv")
 _BATCH = 10_000  # rows

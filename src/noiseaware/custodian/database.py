@@ -16,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from noiseaware.custodian.parser import LONGEST_CELL, quoted
+from noiseaware.custodian.parser import quoted
 from noiseaware.custodian.quiet import quietly
 from noiseaware.custodian.server import settings
+from noiseaware.given import LONGEST_CELL
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from noiseaware.given import whole
+from noiseaware.given import check_levels, whole
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Level = str | int
@@ -78,6 +78,7 @@ def _checked_levels(column: str, levels: object) -> tuple[Level, ...]:
     kinds = {type(level) for level in listed}
     if not listed or kinds not in ({str}, {int}) or len(set(listed)) < len(listed):
         raise ValueError(f"levels of {column} must be texts, or whole numbers, each once, got {levels!r}.")
+    check_levels(listed)
     return listed
 
 
