@@ -203,7 +203,7 @@ class Scan:
             return of_groups[name](was) if name in of_groups else sql(name, was)
 
         if _is_spark(frame):
-            self._needs = " (to read text, Spark's Python workers need duckdb and pyarrow)"
+            self._needs = " (to read text, Spark's Python workers need duckdb and pyarrow, and noiseaware for CSV)"
             kinds = ["double" if is_plain else "blob" for is_plain in plain]
             expressions = {name: expression(name, was) for name, was in zip(names, kinds, strict=True)}
             native = quietly(lambda: cluster.parsed(frame.to_native(), expressions, plain, kind), complaint)
