@@ -53,11 +53,17 @@ def owner(url: str) -> str:
     return url.replace(f"{urlsplit(url).username}@", "tester@")
 
 
-@pytest.fixture
-def backend(visits):
-    connected = ibis.connect(visits)
+@contextlib.contextmanager
+def ibis_of(url: str):
+    connected = ibis.connect(url)
     yield connected
     connected.disconnect()
+
+
+@pytest.fixture
+def backend(visits):
+    with ibis_of(visits) as connected:
+        yield connected
 
 
 # ---- whose operators, functions and tables ----------------------------------------------------------------------
@@ -79,7 +85,7 @@ def test_what_others_create_is_never_taken(visits, backend):
     """An operator of (float8, numeric), for which PostgreSQL has no exact match, moved a sum by 10^12."""
     role = urlsplit(visits).username
     mallory = visits.replace(f"{role}@", f"{role}_mallory@")
-    for schema in ("public", role):
+    for schema in ("public", role, "clinic"):
         do(owner(visits), f"GRANT ALL ON SCHEMA {schema} TO {role}_mallory")
         do(mallory, TROJANS.format(schema))
     for table in (
@@ -177,6 +183,26 @@ def test_digits_and_timeouts_of_a_role(visits):
 # ---- types --------------------------------------------------------------------------------------------------------
 
 
+def test_a_person_is_told_by_the_letters_of_a_unit_and_is_no_nan(visits):
+    do(
+        owner(visits),
+        "CREATE COLLATION folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+        "CREATE TABLE clinic.people (a text COLLATE folded, d numeric, x int)",
+        "INSERT INTO clinic.people VALUES ('A1', 'NaN', 1), ('a1', 'NaN', 1), (NULL, 1, 1), ('a1', 1.00, 1)",
+    )
+    with ibis_of(owner(visits)) as backend:
+        for table in (Table(owner(visits), "clinic.people"), Table(backend.table("people", database="clinic"))):
+            assert table.sums(family.Bernoulli("x"), 0, unit=Unit("a", 1)) == ([2], 2)
+            assert table.sums(family.Bernoulli("x"), 0, unit=Unit("d", 1)) == ([1], 1)
+            assert table.sums(family.Bernoulli("d"), 0, unit=Unit("a", 9)) == ([1], 3)
+
+
+CAST = """
+CREATE FUNCTION told(m mood) RETURNS text LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END';
+CREATE CAST (mood AS text) WITH FUNCTION told(mood);
+"""
+
+
 def test_types_that_are_numbers_or_text_by_another_name(visits):
     do(
         owner(visits),
@@ -187,6 +213,7 @@ def test_types_that_are_numbers_or_text_by_another_name(visits):
         "c char(5), wide numeric(1000, 500), r regclass, j json, a int[])",
         "INSERT INTO clinic.odd VALUES ('sad', 2.5, gen_random_uuid(), 149, 'a', 1e400, 'pg_class', '{}', '{1}'), "
         "('ok', NULL, gen_random_uuid(), NULL, 'b    ', 0.25, NULL, NULL, NULL)",
+        CAST,
     )
     table = Table(owner(visits), "clinic.odd")
     assert table.sums(family.Categorical("e", levels=["ok", "sad"]), 0) == ([1, 1], 2)

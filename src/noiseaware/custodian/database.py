@@ -45,7 +45,7 @@ WITH RECURSIVE based(number, name, kind) AS (
     UNION ALL
     SELECT b.number, b.name, t.typbasetype FROM based b JOIN pg_type t ON t.oid = b.kind WHERE t.typtype = 'd'
 )
-SELECT b.name, CASE WHEN t.typcategory IN ('S', 'E') OR t.typname = 'uuid' THEN 'text' ELSE t.typname END
+SELECT b.name, CASE WHEN t.typcategory = 'E' THEN 'enum' WHEN t.typcategory = 'S' THEN 'text' ELSE t.typname END
 FROM based b JOIN pg_type t ON t.oid = b.kind WHERE t.typtype <> 'd' ORDER BY b.number
 """
 _KINDS = {  # PostgreSQL's type: what it is cast to, and what that is to Ibis
@@ -58,6 +58,8 @@ _KINDS = {  # PostgreSQL's type: what it is cast to, and what that is to Ibis
     "numeric": ("numeric", "decimal"),
     "money": ("numeric", "decimal"),
     "text": ("text", "string"),
+    "uuid": ("text", "string"),
+    "enum": ("", "string"),
     "date": ("date", "date"),
     "timestamp": ("timestamp", "timestamp"),
 }
@@ -110,6 +112,8 @@ def opened(url: str, table_name: str, columns: Sequence[str], closing: contextli
 
 def _cell(column: str, kind: str) -> str:
     """SQL for a column as one of few types; of another type it is refused, or says whose a record is."""
+    if kind == "enum":  # whose owner may have made a cast to text, which a cast would take
+        return f"CASE WHEN {quoted(column)} IS NOT NULL THEN format('%s', {quoted(column)}) END"
     return f"CAST({quoted(column)} AS {_KINDS[kind][0]})" if kind in _KINDS else quoted(column)
 
 
