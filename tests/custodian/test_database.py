@@ -121,8 +121,18 @@ def test_an_ibis_table_is_found_as_its_connection_finds_it(visits, backend):
     with pytest.raises(ValueError, match="could not be read as a table of records"):
         Table(raised).sums(family.Poisson("p", bounds=(0, 9)), 0)
     assert backend.con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    with pytest.raises(ValueError, match="table must name the schemas of tables and functions in SQL of its own"):
+        Table(backend.sql("SELECT p FROM visits", schema={"p": "int32"})).sums(family.Bernoulli("p"), 0)
     with pytest.raises(ValueError, match="table must be of PostgreSQL where Ibis holds it, got one of duckdb"):
         Table(ibis.memtable(pa.table({"x": [1]})))
+
+
+def test_a_transaction_of_the_connection_goes_on_as_before(visits):
+    with psycopg.connect(owner(visits)) as own:
+        own.execute("CREATE TABLE public.fresh AS SELECT 1 AS x")
+        assert Table(ibis.postgres.from_connection(own).table("fresh")).sums(family.Bernoulli("x"), 0) == ([1], 1)
+        own.execute("INSERT INTO fresh VALUES (1)")
+    assert Table(owner(visits), "fresh").sums(family.Bernoulli("x"), 0) == ([2], 2)
 
 
 def test_a_table_of_two_schemas_must_be_named_with_its_own(visits, backend):

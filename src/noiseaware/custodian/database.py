@@ -125,13 +125,17 @@ def guarded(table: Any, complaint: str, closing: contextlib.ExitStack) -> Any:
     import ibis.expr.operations as operations  # pyright: ignore[reportMissingImports]
 
     connection = table.get_backend().con
-    quietly(lambda: closing.enter_context(connection.transaction()), complaint)
+    quietly(lambda: closing.enter_context(connection.transaction(force_rollback=True)), complaint)
     path = quietly(lambda: _settled(connection), complaint)
     places = {}
     for node in table.op().find(operations.DatabaseTable):
         schema, _ = _found(connection, [node.namespace.database] if node.namespace.database else path, node.name)
         places[node] = node.copy(namespace=operations.Namespace(catalog=node.namespace.catalog, database=schema))
-    return quietly(lambda: table.op().replace(places).to_expr(), complaint)
+    placed = quietly(lambda: table.op().replace(places).to_expr(), complaint)
+    if table.op().find((operations.SQLQueryResult, operations.SQLStringView)):
+        unplaced = "table must name the schemas of tables and functions in SQL of its own, such as clinic.visits."
+        quietly(lambda: connection.execute(f"EXPLAIN {table.get_backend().compile(placed)}"), unplaced)
+    return placed
 
 
 def _settled(connection: Any) -> list[str]:
