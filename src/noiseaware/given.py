@@ -1,6 +1,11 @@
 """What a person has given: a whole number where there must be one, and how a refusal tells it."""
 
+from collections.abc import Iterable
+
 import numpy as np
+
+LONGEST_CELL = 2**15
+"""Bytes of a cell of text; what is longer is no number and no level."""
 
 
 def whole(name: str, value: object, least: int = 1, most: int | None = None) -> int:
@@ -10,6 +15,15 @@ def whole(name: str, value: object, least: int = 1, most: int | None = None) -> 
         reach = f"of at least {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise ValueError(f"{name} must be a whole number {reach}, got {shown(value)}.")
     return int(value)  # type: ignore[call-overload]
+
+
+def check_levels(levels: Iterable[object]) -> None:
+    """Refuse a level of text that no cell can be: half of a pair of surrogates, or more than a cell's bytes."""
+    for level in levels:
+        if isinstance(level, str) and len(level.encode(errors="surrogatepass")) > LONGEST_CELL:
+            raise ValueError(f"levels must be texts of at most {LONGEST_CELL} bytes, got {shown(level)}.")
+        if isinstance(level, str) and any("\ud800" <= letter <= "\udfff" for letter in level):
+            raise ValueError(f"levels must be texts that UTF-8 can hold, got {shown(level)}.")
 
 
 def kind(value: object) -> str:

@@ -198,6 +198,8 @@ def test_several_columns_of_groups_are_keyed_by_all_levels(clinic):
         ({"levels": REGIONS}, "levels must be left out unless by"),
         ({"by": "region", "levels": {"region": []}}, "must be texts, or whole numbers"),
         ({"by": "region", "levels": {"region": ["a", 1]}}, "must be texts, or whole numbers"),
+        ({"by": "region", "levels": {"region": ["\ud800"]}}, "levels must be texts that UTF-8 can hold, got '.ud800'"),
+        ({"by": "region", "levels": {"region": ["é" * 20_000]}}, "levels must be texts of at most 32768 bytes"),
         ({"by": "region", "levels": REGIONS, "neighbours": "replace"}, "neighbours must be 'add_remove' with by"),
         ({"unit": "patient", "max_records": 2, "neighbours": "replace"}, "neighbours must be 'add_remove' with unit"),
         ({"unit": "patient"}, "max_records must be a whole number"),

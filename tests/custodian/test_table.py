@@ -22,6 +22,7 @@ from tests.custodian.tables import ENGINES, WITH_SCHEMA, held, number
 from noiseaware import family
 from noiseaware.custodian.division import Groups
 from noiseaware.custodian.table import MOST_RECORDS, Table
+from noiseaware.given import LONGEST_CELL
 
 EXTREMES = [
     -1.3,
@@ -186,6 +187,15 @@ def test_lazy_frames_whose_types_are_given_are_read(tmp_path):
     relation = duckdb.connect().sql(f"FROM '{tmp_path / 't.parquet'}'")
     for table in (frame.lazy(), pl.scan_parquet(tmp_path / "t.parquet"), relation, duckdb.from_arrow(frame.to_arrow())):
         assert Table(table).sums(family.Poisson("READ_CSV", bounds=(0, 9)), 0) == ([3], 2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_long_cell_is_no_number_and_no_level(engine, tmp_path):
+    """So that no engine needs memory for it; the limit counts bytes of UTF-8."""
+    cells = [" " * (LONGEST_CELL - 1) + "7", " " * LONGEST_CELL + "7", "é" * (LONGEST_CELL // 2), "é" * LONGEST_CELL]
+    table = Table(source(engine, cells, pa.string(), tmp_path))
+    assert table.sums(family.Poisson("x", bounds=(1, 9)), 0) == ([10], 4)
+    assert table.sums(family.Categorical("x", levels=["other", cells[2]]), 0) == ([3, 1], 4)
 
 
 def test_a_pandas_column_may_mix_anything(seed):

@@ -196,6 +196,7 @@ def test_categorical_update_and_projection(x64):
         (lambda: family.Categorical("x", levels=["a"]), "two or more"),
         (lambda: family.Categorical("x", levels=["a", "a"]), "distinct"),
         (lambda: family.Categorical("x", levels=["a", 1]), "all text or all whole"),
+        (lambda: family.Categorical("x", levels=["a", "\udfff"]), "texts that UTF-8 can hold"),
         (lambda: family.Categorical("x", levels=[True, False]), "all text or all whole"),
         (lambda: family.Exponential("x").sensitivity(), "bounds must be given"),
         (lambda: check_neighbours("nobody"), "neighbours must be"),

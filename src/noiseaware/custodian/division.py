@@ -1,8 +1,9 @@
 """Who counts as one, and how records are divided: a person with several records, and groups with public levels.
 
 *A person.* With `unit`, records with the same value there are one person's. Of each person at most `max_records`
-records are summed, drawn at random by the engine, so that adding or removing a person, with all records, moves a sum
-by at most that many times what one record can. Records without a unit are left out: they cannot be told apart.
+records are summed, drawn at random by a salt and the person's own records alone. So whatever the salt is, adding or
+removing a person, with all records, leaves those of others that are summed as they were, and moves a sum by at most
+that many times what one record can. Records without a unit are left out: they cannot be told apart.
 
 *Groups.* A record is in one group at most, so adding or removing one changes one group's release: all groups together
 cost what one costs. With `unit` a person may have records in several groups; then max_records bounds what a person
@@ -15,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from noiseaware.given import whole
+from noiseaware.given import check_levels, whole
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Level = str | int
@@ -78,6 +79,7 @@ def _checked_levels(column: str, levels: object) -> tuple[Level, ...]:
     kinds = {type(level) for level in listed}
     if not listed or kinds not in ({str}, {int}) or len(set(listed)) < len(listed):
         raise ValueError(f"levels of {column} must be texts, or whole numbers, each once, got {levels!r}.")
+    check_levels(listed)
     return listed
 
 

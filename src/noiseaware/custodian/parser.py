@@ -6,6 +6,8 @@ another engine comes as bytes: bytes that are no UTF-8 are no number and no leve
 
 from collections.abc import Sequence
 
+from noiseaware.given import LONGEST_CELL
+
 _CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
 _CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
 LARGEST_LEVEL = 2**53
@@ -49,10 +51,11 @@ def level_flag(level: str) -> int | None:
 
 
 def _text(column: str, kind: str) -> str:
-    """SQL for the column as VARCHAR; a JSON string without its quotes."""
-    if kind == "json":
-        return f"({quoted(column)} ->> '$')"
-    return f"TRY(decode({quoted(column)}))" if kind == "blob" else f"CAST({quoted(column)} AS VARCHAR)"
+    """SQL for the column as VARCHAR, NULL where it is too long; a JSON string without its quotes."""
+    if kind == "blob":
+        return f"CASE WHEN octet_length({quoted(column)}) <= {LONGEST_CELL} THEN TRY(decode({quoted(column)})) END"
+    text = f"({quoted(column)} ->> '$')" if kind == "json" else f"CAST({quoted(column)} AS VARCHAR)"
+    return f"CASE WHEN strlen({text}) <= {LONGEST_CELL} THEN {text} END" if kind in ("varchar", "json") else text
 
 
 def quoted(column: str) -> str:

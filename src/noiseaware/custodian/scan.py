@@ -9,6 +9,7 @@ Arrow's own casts refuse a value by quoting it.
 
 import contextlib
 import importlib.util
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -101,8 +102,6 @@ class Scan:
             values = [level_flag(level) for level in levels]
         elif dtype in (*_PLAIN, *_WHOLE, nw.Decimal, nw.Int128, nw.UInt128):
             values = [level_number(level) for level in levels]
-        elif self.source.is_latin:
-            values = [level.encode().decode("latin-1") for level in levels]
         else:
             values = levels
         places = [(place, value) for place, value in enumerate(values) if value is not None]
@@ -159,6 +158,7 @@ class Scan:
             self._closing.enter_context(cluster.silent(native))
         if frame.implementation.is_ibis():
             self._stop = lambda: (self._own.interrupt(), database.cancel(native))
+            self._needs = quietly(lambda: database.limits(native), complaint)
         schema = quietly(frame.collect_schema, complaint)
         check_columns(read, list(schema.names()), self.source.name)
         for column in (*columns, *dividing):
@@ -177,7 +177,12 @@ class Scan:
         return frame, {name: dtypes[name] for name in names}
 
     def _capped(self, frame: Any, dtypes: dict[str, Any]) -> Any:
-        """The frame with at most so many records of each unit, drawn at random; those without a unit are left out."""
+        """The frame with at most so many records of each unit, drawn at random; those without a unit are left out.
+
+        Which of them are drawn depends on a salt and on the unit's own records, and on nobody else's: they are ordered
+        by a salted hash of all that is read of a record, after a number where a unit has several that are alike. An
+        engine's random() goes on from row to row, so that one record moves the draws of all that come after it.
+        """
         assert self._unit is not None
         native, most = frame.to_native(), self._unit.max_records
         if _is_spark(frame):
@@ -187,8 +192,12 @@ class Scan:
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
         relation = self._relation(frame, list(dtypes), plain)
         has_nan = "AND NOT isnan(u)" if _kind(relation, "u") in ("float", "double") else ""
+        texts = [f"CAST({name} AS VARCHAR)" for name in dtypes]
+        content = " || ".join(f"coalesce(strlen({text}) || ':' || {text}, '-')" for text in texts)
+        rows = f"SELECT *, sha256('{secrets.token_hex(16)}' || {content}) AS h FROM t WHERE u IS NOT NULL {has_nan}"
         query = (
-            f"SELECT * EXCLUDE (u, r) FROM (SELECT *, random() AS r FROM t WHERE u IS NOT NULL {has_nan}) "
+            f"SELECT * EXCLUDE (u, h, r) "
+            f"FROM (SELECT *, sha256(h || row_number() OVER (PARTITION BY u, h)) AS r FROM ({rows})) "
             f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY r) <= {most:d}"
         )
         return nw.from_native(relation.query("t", query))  # type: ignore[arg-type]
@@ -206,7 +215,7 @@ class Scan:
             return of_groups[name](was) if name in of_groups else sql(name, was)
 
         if _is_spark(frame):
-            self._needs = " (to read text, Spark's Python workers need duckdb and pyarrow)"
+            self._needs = " (to read text, Spark's Python workers need duckdb and pyarrow, and noiseaware for CSV)"
             kinds = ["double" if is_plain else "blob" for is_plain in plain]
             expressions = {name: expression(name, was) for name, was in zip(names, kinds, strict=True)}
             native = quietly(lambda: cluster.parsed(frame.to_native(), expressions, plain, kind), complaint)
@@ -279,6 +288,8 @@ def _only_row(frame: Any) -> Sequence:
         (row,) = native.fetchall()
     elif _is_spark(frame):
         (row,) = native.collect()
+    elif frame.implementation.is_ibis():
+        (row,) = database.rows(native)
     else:
         row = frame.lazy().collect().row(0)
     return row
@@ -293,7 +304,9 @@ def _all_rows(frame: Any) -> Sequence:
 def _only_column(frame: Any) -> Sequence:
     if _is_spark(frame):
         return [value for (value,) in frame.to_native().toLocalIterator()]
-    return frame.lazy().collect("pyarrow" if frame.implementation.is_ibis() else "pandas").get_column("c0").to_list()
+    if frame.implementation.is_ibis():
+        return [value for (value,) in database.rows(frame.to_native())]
+    return frame.lazy().collect("pandas").get_column("c0").to_list()
 
 
 def _kind(relation: duckdb.DuckDBPyRelation, column: str) -> str:

@@ -26,8 +26,6 @@ class Source:
 
     name: str
     open: "Callable[[Opening], Any]"
-    is_latin: bool = False
-    """Whether text is read byte by byte, as Spark does of a CSV file, so that no byte of it is an error."""
     rows: Callable[[duckdb.DuckDBPyConnection], int | None] = lambda own: None
     """How many rows it has, where that is known without reading them."""
 
@@ -50,13 +48,18 @@ def source(table: Any, table_name: str | None, *, spark: bool) -> Source:
     if isinstance(table, str) and "://" in table:
         database.check_url(table, table_name)
         assert table_name is not None
-        return Source(table_name, lambda opening: database.opened(table, table_name, opening.closing))
+        return Source(table_name, lambda opening: database.opened(table, table_name, opening.columns, opening.closing))
     if table_name is not None:
         raise ValueError("table_name must be left out unless the table is given by a postgresql:// URL.")
     if is_path:
         return _file(Path(table))
     complaint = f"table must be a path or a data frame, got {type(table).__name__}."
     frame = quietly(lambda: nw.from_native(table), complaint)
+    if frame.implementation.is_ibis():
+        backend = quietly(lambda: table.get_backend().name, complaint)
+        if backend != "postgres":
+            raise ValueError(f"table must be of PostgreSQL where Ibis holds it, got one of {backend}.")
+        return Source("ibis frame", lambda opening: database.guarded(table, opening.complaint, opening.closing))
     if _guesses_types(frame):
         raise ValueError(
             "table must not be a lazy frame that reads a CSV or JSON file, whose types are guessed from the records, "
@@ -100,4 +103,4 @@ def _by_spark(path: str, table_name: str | None) -> Source:
     if suffix not in cluster.SUFFIXES:
         raise ValueError(f"table file must end in one of {', '.join(cluster.SUFFIXES)} for Spark, got {named(path)}.")
     path = path if "://" in path else os.path.abspath(path)  # Spark's Java process may be in another folder
-    return Source(name, lambda opening: cluster.opened(path, opening.complaint), suffix == ".csv")
+    return Source(name, lambda opening: cluster.opened(path, opening.columns, opening.complaint))

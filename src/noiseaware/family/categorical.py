@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
 from noiseaware.family._family import AbstractFamily, check_conjugate
+from noiseaware.given import check_levels
 from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
@@ -44,6 +45,7 @@ class Categorical(AbstractFamily):
         kinds = {type(v) for v in self.levels}
         if kinds not in ({str}, {int}):
             raise ValueError(f"levels must be all text or all whole numbers, got {list(self.levels)}.")
+        check_levels(self.levels)
 
     @property
     def columns(self) -> tuple[str, ...]:
