@@ -6,6 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+
+import noiseaware as na
 import typer
 
 from noiseaware.cli import app
@@ -63,6 +65,7 @@ def test_every_example_runs(name, run, tmp_path):
     (tmp_path / "visits.csv").write_text("ill,region,patient_id\n" + visits)
     for file, text in {"counts.csv": COUNTS, "2024-01.tsv": EDITORS, "clinic.toml": PLAN}.items():
         (tmp_path / file).write_text(text)
+    na.Ledger.create(tmp_path / "visits.ledger", epsilon=2)
     shutil.copy(PROGRAMS / "coin_laplace.py", tmp_path / "coin.py")
     needed = _examples(HELPS["release"]) if name == "infer" else []
     for number, example in enumerate([*needed, *_examples(HELPS[name])]):
@@ -70,7 +73,7 @@ def test_every_example_runs(name, run, tmp_path):
             continue
         words = shlex.split(example)[1:]
         if words[:2] == ["ledger", "create"]:
-            (tmp_path / "clinic.ledger").unlink()  # the one that every test here begins with
+            (tmp_path / words[2]).unlink(missing_ok=True)  # those that every test here begins with
         for option in ("-o", "--report"):
             if option in words and number and (tmp_path / words[words.index(option) + 1]).exists():
                 (tmp_path / words[words.index(option) + 1]).unlink()

@@ -74,7 +74,7 @@ $ noiseaware release clinic.csv --family exponential --column wait_hours --bound
 $ noiseaware release postgresql://user@host/clinic --table visits --family bernoulli --column ill …
 
 $ noiseaware release visits.csv --family bernoulli --column ill --by region=north,south --unit patient_id
---max-records 3 --epsilon 0.5 --ledger clinic.ledger -o ill
+--max-records 3 --epsilon 0.5 --ledger visits.ledger -o ill
 
 $ noiseaware release clinic.csv --family linear_regression --x age,bmi --y pressure --column-bounds
 "age=0:100, bmi=10:60, pressure=60:220" --epsilon 0.5 --ledger clinic.ledger -o pressure.json
