@@ -77,7 +77,7 @@ def test_a_delta_is_promised_and_paid(clinic, run):
 def test_release_to_stdout_and_json(clinic, run):
     done = run(*PAID, "--epsilon", "0.5", "-o", "-")
     assert done.exit_code == 0
-    assert json.loads(done.stdout)["schema_version"] == 1
+    assert json.loads(done.stdout)["schema_version"] == 4
     done = run(*PAID, "--rho", "0.5", "-o", "x.json")
     assert "rho cannot be charged" in done.stderr
     done = run(*RELEASE, "--no-ledger", "--rho", "0.5", "-o", "x.json", "--json")

@@ -19,7 +19,7 @@ import narwhals as nw
 
 from noiseaware.custodian import cluster, database
 from noiseaware.custodian.division import Groups, Unit
-from noiseaware.custodian.parser import number, position, quoted
+from noiseaware.custodian.parser import number, position, quoted, yes_or_no
 from noiseaware.custodian.quiet import interruptible, quietly
 from noiseaware.custodian.reader import check_columns, connection, unlimited
 from noiseaware.custodian.source import Opening, Source
@@ -70,23 +70,30 @@ class Scan:
     def _unread(self) -> str:
         return f"table {self.source.name} could not be read as a table of records{self._needs}."
 
-    def numbers(self, columns: Sequence[str]) -> Any:
-        """The columns as numbers that the engine can cast to float64."""
+    def numbers(self, columns: Sequence[str], flags: Sequence[str] = (), true: Sequence[str] = ()) -> Any:
+        """The columns as numbers that the engine can cast to float64; flags are those of yes and no."""
         frame, dtypes = self._opened(columns)
-        plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
+        places = [f"c{columns.index(flag)}" for flag in flags]
+        words = [self._spelled_words(word) for word in true]
+        # A number too may be one of the words that are yes.
+        plain = [_is_plain(frame, name, dtype) and not (true and name in places) for name, dtype in dtypes.items()]
         if not all(plain) or self._groups is not None:
-            return self._parsed(frame, plain, columns, number, "double")
+
+            def sql(name: str, kind: str) -> str:
+                return yes_or_no(name, kind, words) if name in places else number(name, kind)
+
+            return self._parsed(frame, plain, columns, sql, "double")
         if frame.implementation.is_ibis():  # PostgreSQL casts a boolean to a whole number only
             flags = [name for name, dtype in dtypes.items() if dtype == nw.Boolean]
             return frame.with_columns(nw.col(flag).cast(nw.Int32) for flag in flags) if flags else frame
         return frame
 
-    def positions(self, column: str, levels: Sequence) -> Any:
-        """The column as positions of levels; what is not a level is at the first."""
+    def positions(self, column: str, levels: Sequence, other: int = 0) -> Any:
+        """The column as positions of levels; `other`, the first, for what is not a level."""
         frame, dtypes = self._opened([column])
         levels = self._spelled(column, dtypes["c0"], levels)
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
-        return self._parsed(frame, plain, [column], lambda name, kind: position(name, kind, levels), "bigint")
+        return self._parsed(frame, plain, [column], lambda name, kind: position(name, kind, levels, other), "bigint")
 
     def _spelled(self, column: str, dtype: Any, levels: Sequence) -> Sequence:
         """Levels as the column's text is read; refused if the column is of another kind."""
@@ -95,7 +102,11 @@ class Scan:
             raise ValueError(f"column {column!r} must hold text, as the levels are, got type {dtype}.")
         if not is_text and max(abs(level) for level in levels) > _LARGEST_LEVEL:
             raise ValueError(f"levels must be between -2**53 and 2**53, got {max(levels, key=abs)}.")
-        return [level.encode().decode("latin-1") for level in levels] if is_text and self.source.is_latin else levels
+        return [self._spelled_words(level) for level in levels] if is_text else levels
+
+    def _spelled_words(self, text: str) -> str:
+        """A text as the column's text is read."""
+        return text.encode().decode("latin-1") if self.source.is_latin else text
 
     @property
     def kept(self) -> list[str]:
