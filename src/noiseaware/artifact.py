@@ -293,7 +293,7 @@ def _sentence(error: ValidationError) -> str:
     first = max(error.errors(include_url=False, include_context=False), key=lambda found: len(found["loc"]))
     if first["type"] == "json_invalid":
         return f"file: must be JSON, as a release is: {first['msg'].removeprefix('Invalid JSON: ')}."
-    parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]
+    parts = [str(part) for part in first["loc"] if str(part) not in ("float", "int") and "[" not in str(part)]
     got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
     return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
 

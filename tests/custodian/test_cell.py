@@ -313,7 +313,7 @@ def binomials(grid):
 
 
 def normal_cdf(release, grid, mean, sd):
-    """The posterior's CDF of a normal of variance 1 that bounds do not alter: N(nθ, n) and Laplace noise, in closed form."""
+    """The posterior's CDF of a normal of variance 1 that nothing clamps: N(nθ, n) and Laplace noise, in closed form."""
     n, y, b = np.arange(1, 400.0), release.values[0], release.noise_scale
     of_n = discrete_laplace(release.n - n, release.n_mechanism.scale)
     z, root = y - np.outer(grid, n), np.sqrt(n)
