@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from noiseaware import family
-from noiseaware.custodian.cell import Cells, cells_of
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.table import Table
 

@@ -21,7 +21,7 @@ import pandas as pd
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.cell import Cells
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.drawn import Drawn, Noisy, check_drawable, chosen, flat, noised, sampled
 from noiseaware.custodian.ledger import Entry, Ledger
 from noiseaware.custodian.table import MOST_RECORDS, Table

@@ -73,7 +73,7 @@ def finest_grid(
     """The finest grid that leaves room for the sums, from public facts only: bounds, promise, cap on n.
 
     Neighbours differ in up to max_records records: sums of these move by as many times as far, and their squares by
-    the square of it. Where records may be left out (cell.py), replacing one may add or remove it too.
+    the square of it. Where records may be left out (missing.py), replacing one may add or remove it too.
     """
     may_do_either = leaves_out and neighbours == "replace"
     relations: tuple[Neighbours, ...] = ("replace", "add_remove") if may_do_either else (neighbours,)

@@ -8,7 +8,7 @@ engine. A scan ends in the sums or in one sentence that holds nothing of the rec
 and an engine's own message, which may quote a record, is never passed on.
 
 What is a number is the same everywhere: text is read by one parser, DuckDB's cast to DOUBLE, with `true` for 1 and
-`false` for 0 in any case. NULL, NaN and other text are missing (cell.py): unless it is said what they count as, they
+`false` for 0 in any case. NULL, NaN and other text are missing (missing.py): unless it is said what they count as, they
 are outside the bounds, dropped or clamped to the lower bound; and where bounds are still to be chosen, they lie below
 every candidate.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import narwhals as nw
 
-from noiseaware.custodian.cell import Cells
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.column import filled, fixed_point, placed, readable, scaled
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.scan import Progress, Scan

@@ -20,7 +20,7 @@ from tests.custodian.tables import ENGINES, held, number, yes_or_no
 import noiseaware as na
 from noiseaware import calibration
 from noiseaware.artifact import NoisyCount, from_json
-from noiseaware.custodian.cell import Cells, cells_of
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.ledger import Ledger

@@ -1,4 +1,4 @@
-"""How the cells of a table are read: which of them are yes, and what a missing one counts as.
+"""What a missing cell of a table counts as, and which words are yes.
 
 A cell is missing when it holds no value of its column's kind: where a number is wanted, NULL, NaN and text that is no
 number, such as "> 60", "3,5" or a date; where a yes or a no is wanted, what is neither of them and no number; where a
