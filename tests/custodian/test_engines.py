@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from noiseaware import family
-from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.table import Table
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL tests need noiseaware[postgres]")

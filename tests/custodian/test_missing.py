@@ -20,10 +20,10 @@ from tests.custodian.tables import ENGINES, held, number, yes_or_no
 import noiseaware as na
 from noiseaware import calibration
 from noiseaware.artifact import NoisyCount, from_json
-from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
 from noiseaware.posterior import Posterior

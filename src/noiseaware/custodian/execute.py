@@ -21,9 +21,9 @@ import pandas as pd
 
 import noiseaware
 from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.drawn import Drawn, Noisy, check_drawable, chosen, flat, noised, sampled
 from noiseaware.custodian.ledger import Entry, Ledger
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
 from noiseaware.program import lattice

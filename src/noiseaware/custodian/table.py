@@ -18,9 +18,9 @@ from typing import Any
 
 import narwhals as nw
 
-from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.column import filled, fixed_point, placed, readable, scaled
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.scan import Progress, Scan
 from noiseaware.custodian.source import source
 from noiseaware.family import AbstractFamily

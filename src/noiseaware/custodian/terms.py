@@ -10,9 +10,9 @@ from typing import Literal
 
 from noiseaware.artifact import checked_grid
 from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
-from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.given import kind
 from noiseaware.privacy import N_SHARE, Guarantee, Neighbours, Number, Promise, kept_by, part_of, promised, proper
