@@ -1,14 +1,19 @@
-"""A release made from numbers: what is no number, family or mechanism is refused in one sentence."""
+"""A release made from numbers: what is no number, family or mechanism is refused in one sentence.
+
+And a file of each schema version, which loads and says what it always said: tests/golden holds them as once written.
+"""
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.artifact import from_json
+from noiseaware.artifact import SCHEMA_VERSION, from_json
+from noiseaware.words import facts
 
 GIVEN = {"family": na.family.Bernoulli(), "values": [3], "n": 10, "mechanism": na.mechanism.Laplace(1.0)}
 WRONG = [
@@ -112,7 +117,7 @@ ASKING = [
     ({"family": {"name": "categorical", "levels": [1, HUGE]}}, "family.levels.1: .* less than or equal to"),
     ({"n": HUGE}, "n must be a whole number from 1 to"),
     ({"n": -HUGE}, "n must be a whole number from 1 to"),
-    ({"schema_version": HUGE}, "schema_version must be at most 3"),
+    ({"schema_version": HUGE}, "schema_version must be at most 4"),
     ({"origin": {"bounds": "public", "unit": "pid", "max_records": HUGE}}, "origin.max_records: .* less than or"),
     (
         {"origin": {"bounds": "private", "bounds_quantiles": ["0.1"] * 10**5}},
@@ -145,3 +150,71 @@ def test_a_family_of_too_many_columns_or_levels_is_none():
         na.family.MultivariateNormal([f"c{i}" for i in range(201)])
     with pytest.raises(ValueError, match="levels must name at most 100,000 levels, got 100,001"):
         na.family.Categorical("x", levels=range(100_001))
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+GOLDEN = {
+    1: ("Bounds", "levels a, b, c; any other record counts as the first"),
+    2: ("Records", "-4, itself noisy (discrete Laplace, scale 8), waiting times (exponential)"),
+    3: ("Released", "sum = 0 (known to be at most 0)"),
+    4: ("Missing cells", "a cell that is empty leaves its record out of the sums and of n"),
+}
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION + 1))
+def test_a_file_of_every_version_loads_and_is_written_as_it_was(version):
+    path = Path(__file__).parent / "golden" / f"release_{version}.json"
+    release, (label, told) = na.load(path), GOLDEN[version]
+    assert release.to_json() == path.read_text(encoding="utf-8")
+    assert json.loads(release.to_json())["schema_version"] == version
+    assert dict(facts(release))[label] == told
+    assert ("Missing cells" in dict(facts(release))) == (version >= 4)
+
+
+def read(family: na.family.AbstractFamily, version: int = 4, **origin: object) -> na.Release:
+    """A release whose file says this of its cells."""
+    count = len(family.statistics)
+    document = json.loads(na.Release(**GIVEN | {"family": family, "values": [3] * count}).to_json())
+    return from_json(json.dumps(document | {"schema_version": version, "origin": document["origin"] | origin}))
+
+
+WAIT, SEX = na.family.Exponential("x", bounds=(0, 9)), na.family.Bernoulli("x")
+LEVELS = na.family.Categorical("x", levels=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "sentence"),
+    [
+        (WAIT, {"version": 3, "missing": {"x": 0}}, "schema_version must be 4 where origin says how cells were read"),
+        (SEX, {"version": 1, "true": ["F"]}, "schema_version must be 4 where origin says how cells were read, got 1."),
+        (WAIT, {"missing": {"y": 0}}, r"origin.missing must name the columns \['x'\], got \['y'\]\."),
+        (WAIT, {"missing": {"x": "a"}}, "origin.missing must be a number for 'x', got 'a'"),
+        (WAIT, {"missing": "drop"}, "origin.missing must be drop only where records outside the bounds are dropped"),
+        (WAIT, {"missing": "left"}, r"origin\.missing.*: Input should be"),
+        (WAIT, {"missing": {"x": True}}, r"origin\.missing.*: Input should be"),
+        (WAIT, {"missing": {"x": [1]}}, r"origin\.missing.*: Input should be"),
+        (WAIT, {"true": ["F"]}, "origin.true must be null for the exponential family"),
+        (SEX, {"missing": {"x": 0.5}}, "origin.missing must be 0 or 1 for 'x', got 0.5"),
+        (SEX, {"true": []}, "origin.true: List should have at least 1 item"),
+        (SEX, {"true": ["F"] * 101}, "origin.true: List should have at most 100 items"),
+        (SEX, {"true": ["F" * 10**6]}, "origin.true.0: String should have at most 100 characters"),
+        (SEX, {"true": "F"}, "origin.true: Input should be a valid array"),
+        (SEX, {"false": ["M"]}, "origin.false must go with origin.true, got"),
+        (LEVELS, {"missing": {"x": "c"}}, "origin.missing must be one of the levels, got 'c'"),
+        (LEVELS, {"missing": {"x": "c" * 10**6}}, "origin.missing must be one of the levels, got 'ccc"),
+    ],
+)
+def test_cells_that_cannot_have_been_read_so_are_refused(family, changes, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        read(family, **changes)
+    assert len(str(caught.value)) < 250
+    assert "\n" not in str(caught.value)
+
+
+def test_a_release_tells_what_missing_cells_count_as():
+    pair = na.family.LinearRegression("x", "y", bounds=(0, 9))
+    assert "sum = 3, missing counted as 0, Laplace" in repr(read(WAIT, missing={"x": 0.0}))
+    assert "missing counted as b" in repr(read(LEVELS, missing={"x": "b"}))
+    assert "missing counted as 1, 2.5" in repr(read(pair, missing={"x": 1, "y": 2.5}))
+    assert "missing left out" in repr(read(WAIT, missing="leave_out"))

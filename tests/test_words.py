@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 import noiseaware as na
+from noiseaware.document import Origin
 from noiseaware.marginal import Estimate, of_draws
 from noiseaware.words import (
     belief,
     between,
     brief,
+    convention,
     exactness,
     facts,
     gloss,
     headline,
     impossible,
+    missing,
     naive_headline,
     noise,
     number,
@@ -25,6 +28,7 @@ from noiseaware.words import (
     prior_words,
     several,
     shown,
+    yes,
 )
 
 
@@ -220,3 +224,58 @@ def test_a_ratio_of_hundreds_is_written_as_a_person_would():
     release = na.Release(family=family, values=[1665], n=400, mechanism=law)
     posterior = na.infer(release, na.prior.Gamma(8, 2), seed=0, num_draws=2000)
     assert re.search(r"an interval 1\d\d times narrower than", naive_headline(posterior))
+
+
+WORDS = {"true": ("true", "yes"), "false": ("false", "no")}
+WAIT, LEVELS = na.family.Exponential("x", (0, 9)), na.family.Categorical("x", levels=["a", "b"])
+DROPPED, SEX = na.family.Exponential("x", (0, 9), "drop"), na.family.Bernoulli("x")
+LOGISTIC = na.family.LogisticRegression("x", "y", (1, 9))
+
+
+@pytest.mark.parametrize(
+    ("family", "origin", "told"),
+    [
+        (WAIT, {"missing": (("x", 0.0),)}, "empty or no number counts as 0, the lower bound"),
+        (WAIT, {"missing": (("x", 2.5),)}, "empty or no number counts as 2.5"),
+        (WAIT, {"missing": "leave_out"}, "leaves its record out of the sums and of n"),
+        (DROPPED, {"missing": "drop"}, "adds nothing to the sum and is one of n"),
+        (SEX, {"missing": (("x", 0),), **WORDS}, "neither yes (true, yes) nor no (false, no) counts as no"),
+        (SEX, {"missing": (("x", 1),), "true": ("F",)}, "a cell that is empty counts as yes"),
+        (LEVELS, {"missing": (("x", "a"),)}, "none of the levels counts as a, the first"),
+        (LEVELS, {"missing": (("x", "b"),)}, "none of the levels counts as b"),
+        (JOINT, {"missing": (("a", 1.0), ("b", -2.0))}, "empty or no number counts as a 1, b −2"),
+        (LOGISTIC, {"missing": (("x", 1.0), ("y", 0))}, "empty or unreadable counts as x 1, y 0, the lower bounds"),
+    ],
+)
+def test_what_became_of_missing_cells(family, origin, told):
+    values = [1.0] * len(family.statistics)
+    release = na.Release(
+        family=family, values=values, n=9, mechanism=na.mechanism.Laplace(1.0), origin=Origin(**origin)
+    )
+    assert told in missing(release)
+    assert dict(facts(release))["Missing cells"] == missing(release)
+    assert (convention(release) is None) == (origin["missing"] == "leave_out")
+    assert missing(released(family, values)) is None
+
+
+def counted(true) -> na.Release:
+    """Yes and no, with these words for yes, and missing cells that are no."""
+    origin = Origin(missing=(("x", 0),), true=true)
+    return na.Release(family=SEX, values=[3], n=9, mechanism=na.mechanism.Laplace(1.0), origin=origin)
+
+
+def test_a_page_says_what_counted_as_yes():
+    release = counted(("F", "w\x00" + "x" * 200))
+    told = dict(facts(release))["Counted as yes"]
+    assert told.startswith("F, w\ufffdxxx")
+    assert told.endswith("…; as no: all else")
+    assert "any other record" not in dict(facts(release))["Bounds"]
+    assert yes(released(SEX, [3])) is None
+
+
+def test_what_missing_cells_count_as_is_explained_where_draws_are_approximate_and_makes_none_so():
+    release = counted(("F",))
+    exact = na.infer(release, na.prior.Beta(1, 1), seed=0, num_draws=100)
+    naive = na.infer(release, na.prior.Beta(1, 1), method="naive", seed=0, num_draws=100)
+    assert exact.is_exact
+    assert naive.explanation.endswith(" A cell that is empty counts as no.")

@@ -43,8 +43,8 @@ from noiseaware.given import kind, shown, whole
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.privacy import Neighbours, Promise, check_neighbours
 
-SCHEMA_VERSION = 3
-"""The newest: 3 has values of which an interval is known; 2 a noisy n; all else is still written as 1."""
+SCHEMA_VERSION = 4
+"""The newest: 4 says how cells were read; 3 has values of which an interval is known; 2 a noisy n; all else is 1."""
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
 _LONGEST = 1000  # characters of what is wrong with a file
@@ -174,8 +174,17 @@ class Release:
         pairs = list(zip(self.family.statistics, self.values, self.known, strict=True))
         told = [f"{shown(name)[1:-1]} = {value:.6g}{known}" for name, value, known in pairs[:_MOST_TOLD]]
         told += [f"{len(pairs) - _MOST_TOLD} more"] * (len(pairs) > _MOST_TOLD)
+        told += [] if self.origin.missing is None else [f"missing {self._missing_words()}"]
         head = f"{self.family.name}{column}, n = {n}, {', '.join(told)}"
         return f"Release({head}, {self._noise_words()}, {promise})"
+
+    def _missing_words(self) -> str:
+        """What a missing cell counts as, in short."""
+        counted = self.origin.missing
+        if not isinstance(counted, tuple):
+            return "left out" if counted == "leave_out" else "dropped"
+        values = [shown(value)[1:-1] if isinstance(value, str) else f"{value:g}" for _, value in counted]
+        return f"counted as {', '.join(values[:_MOST_TOLD])}{', …' * (len(values) > _MOST_TOLD)}"
 
     def _noise_words(self) -> str:
         if isinstance(self.mechanism, Identity):
@@ -226,7 +235,7 @@ class _Document(Strict):
 
     model_config = ConfigDict(title="noiseaware release")
 
-    schema_version: Literal[1, 2, 3]
+    schema_version: Literal[1, 2, 3, 4]
     family: FamilyPart
     statistics: list[StatisticPart] = Field(max_length=MOST_STATISTICS)
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
@@ -248,7 +257,7 @@ class _Document(Strict):
         known = [None if w is None else WithinPart.of(w) for w in release.within or [None] * len(names)]
         triples = zip(names, release.steps, known, strict=True)
         return cls(
-            schema_version=3 if release.within is not None else 1 if private is None else 2,
+            schema_version=_version(release),
             family=FamilyPart.of(release.family),
             statistics=[StatisticPart(name=k, value=v, within=w) for k, v, w in triples],
             grid=release.grid,
@@ -269,6 +278,11 @@ class _Document(Strict):
         known = [None if s.within is None else s.within.interval() for s in self.statistics]
         if any(known) and self.schema_version < 3:
             raise ValueError(f"schema_version must be 3 where statistics have within, got {self.schema_version}.")
+        says_cells = self.origin.missing is not None or self.origin.true is not None
+        if says_cells and self.schema_version < 4:
+            told = "where origin says how cells were read"
+            raise ValueError(f"schema_version must be 4 {told}, got {self.schema_version}.")
+        self.origin.check_cells(family)
         return Release(
             family=family,
             values=[s.value for s in self.statistics],
@@ -291,6 +305,15 @@ def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
             raise ValueError(f"statistics.{place}.name must be {shown(right)} for this family, got {shown(name)}.")
 
 
+def _version(release: Release) -> Literal[1, 2, 3, 4]:
+    """The least schema version that can say all that a release says."""
+    if release.origin.missing is not None or release.origin.true:
+        return 4
+    if release.within is not None:
+        return 3
+    return 1 if release.n_mechanism is None else 2
+
+
 def _refuse_newer(text: str, source: str) -> None:
     try:
         version = json.loads(text)["schema_version"]
@@ -308,7 +331,7 @@ def _sentence(error: ValidationError) -> str:
     first = max(errors, key=lambda found: (len(found["loc"]), -places[found["loc"][:-1]]))
     if first["type"] == "json_invalid":
         return f"file: must be JSON, as a release is: {first['msg'].removeprefix('Invalid JSON: ')}."
-    parts = [str(part) for part in first["loc"] if str(part) != "float" and "[" not in str(part)]
+    parts = [str(part) for part in first["loc"] if str(part) not in ("float", "int") and "[" not in str(part)]
     got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
     return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
 

@@ -37,6 +37,9 @@ _MECHANISMS = {
 # Fields of families that go by another name in a release.
 _FIELDS = {"names": "columns", "intervals": "bounds"}
 LAWS = {cls: law for law, cls in _MECHANISMS.items()}
+Counted = Literal["leave_out", "drop"] | tuple[tuple[str, float | int | str], ...]
+"""What a missing cell counts as: its record is left out; it adds 0 to the sum and is one of n; or for each column the
+value that it counts as."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,12 @@ class Origin:
     """The column that tells whose a record is, where a person may have several."""
     max_records: int | None = None
     """The most records of one person that were summed."""
+    missing: Counted | None = None
+    """What a cell counted as that holds no value of its column's kind; None where nobody said."""
+    true: tuple[str, ...] = ()
+    """The words that counted as yes, where a column is of yes and no."""
+    false: tuple[str, ...] = ()
+    """The words that counted as no; where there are none, whatever is not yes did."""
 
 
 _MOST_TRIALS = 2**32  # sums of records of so many do not fit 64-bit integers, so that no release has them
@@ -199,6 +208,11 @@ class GuaranteePart(Strict):
         return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
 
 
+_Word = Annotated[str, Field(min_length=1, max_length=100)]
+_Words = Annotated[list[_Word], Field(min_length=1, max_length=100)]
+_Value = int | FiniteFloat | str
+
+
 class OriginPart(Strict):
     tool: str | None = None
     version: str | None = None
@@ -219,6 +233,17 @@ class OriginPart(Strict):
     max_records: int | None = Field(
         default=None, ge=1, le=10**6, description="The most records of one unit that were summed"
     )
+    missing: Literal["leave_out", "drop"] | dict[str, _Value] | None = Field(
+        default=None,
+        description="What a cell counted as that holds no value of its column's kind: its record was left out of sums "
+        "and n, or dropped from the sum alone, or for each column a value; from schema version 4 on",
+    )
+    true: _Words | None = Field(
+        default=None, description="Words that counted as yes in a column of yes and no; from schema version 4 on"
+    )
+    false: _Words | None = Field(
+        default=None, description="Words that counted as no; with `true` alone, all other words did"
+    )
 
     @classmethod
     def of(cls, origin: Origin) -> "OriginPart":
@@ -227,6 +252,9 @@ class OriginPart(Strict):
             "bounds_share": None if share is None else plain(share),
             "bounds_quantiles": quantiles or None,
             "group": dict(origin.group) or None,
+            "missing": dict(origin.missing) if isinstance(origin.missing, tuple) else origin.missing,
+            "true": list(origin.true) or None,
+            "false": list(origin.false) or None,
         }
         return cls(**named)  # type: ignore[arg-type]
 
@@ -243,8 +271,37 @@ class OriginPart(Strict):
             raise ValueError(
                 f"origin.max_records must go with origin.unit, got {self.max_records} and {shown(self.unit)}."
             )
-        group = tuple((self.group or {}).items())
-        return Origin(**self.model_dump() | {"bounds_share": share, "bounds_quantiles": quantiles, "group": group})
+        if self.false is not None and self.true is None:
+            raise ValueError(f"origin.false must go with origin.true, got {shown(self.false)} alone.")
+        read = {
+            "bounds_share": share,
+            "bounds_quantiles": quantiles,
+            "group": tuple((self.group or {}).items()),
+            "missing": tuple(self.missing.items()) if isinstance(self.missing, dict) else self.missing,
+            "true": tuple(self.true or ()),
+            "false": tuple(self.false or ()),
+        }
+        return Origin(**self.model_dump() | read)
+
+    def check_cells(self, family: AbstractFamily) -> None:
+        """Refuse a way of reading cells that this family's columns cannot have been read by."""
+        if self.true is not None and not family.yes_or_no:
+            raise ValueError(f"origin.true must be null for the {family.name} family, got {shown(self.true)}.")
+        if self.missing == "drop" and getattr(family, "outside", None) != "drop":
+            raise ValueError("origin.missing must be drop only where records outside the bounds are dropped.")
+        if not isinstance(self.missing, dict):
+            return
+        if set(self.missing) != set(family.columns):
+            got = shown(list(self.missing))
+            raise ValueError(f"origin.missing must name the columns {shown(list(family.columns))}, got {got}.")
+        levels = getattr(family, "levels", None)
+        for column, value in self.missing.items():
+            if levels is not None and value not in levels:
+                raise ValueError(f"origin.missing must be one of the levels, got {shown(value)}.")
+            if levels is None and isinstance(value, str):
+                raise ValueError(f"origin.missing must be a number for {shown(column)}, got {shown(value)}.")
+            if column in family.yes_or_no and value not in (0, 1):
+                raise ValueError(f"origin.missing must be 0 or 1 for {shown(column)}, got {shown(value)}.")
 
 
 def _number(name: str, text: str) -> Fraction:

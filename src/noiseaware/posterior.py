@@ -30,7 +30,7 @@ from noiseaware.marginal import PROBABILITY, Estimate, entries, numbers, of_conj
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
 from noiseaware.seed import own_seed
-from noiseaware.words import PERCENT, cells, prior_words, shown
+from noiseaware.words import PERCENT, cells, convention, prior_words, shown
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -118,7 +118,7 @@ def infer(
     if METHODS[name].is_chain and (found := doubt(draws)) is not None:
         warnings.warn(found, RuntimeWarning, stacklevel=2)
         why = " ".join(filter(None, (why, found)))
-    return Posterior(draws, release, prior, name, why, seed, choice)
+    return Posterior(draws, release, prior, name, _with_convention(why, release), seed, choice)
 
 
 def _infer_given(
@@ -136,7 +136,12 @@ def _infer_given(
         draws = first.family.named(np.asarray(drawn, dtype=np.float64))
     check_finite("exact", draws)
     why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
-    return Posterior(draws, first, prior, "exact", why, seed, others=tuple(others))
+    return Posterior(draws, first, prior, "exact", _with_convention(why, first), seed, others=tuple(others))
+
+
+def _with_convention(why: str | None, release: Release) -> str | None:
+    """Why draws are approximate, and after it what missing cells count as, which by itself makes no draw so."""
+    return None if why is None else " ".join(filter(None, (why, convention(release))))
 
 
 def key_of(seed: int, releases: Sequence[Release]) -> jax.Array:

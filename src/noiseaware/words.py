@@ -226,7 +226,8 @@ def outside(release: Release) -> str:
     """The bounds, and what becomes of a record outside them."""
     family = release.family
     if isinstance(family, Categorical):
-        return f"levels {', '.join(shown(v) for v in family.levels)}; any other record counts as the first"
+        other = "; any other record counts as the first" if release.origin.missing is None else ""
+        return f"levels {', '.join(shown(v) for v in family.levels)}{other}"
     if (intervals := getattr(family, "intervals", None)) and len(intervals) > 1:
         named = zip(family.columns, intervals, strict=True)
         each = ", ".join(f"{shown(column)} {number(low)} to {number(high)}" for column, (low, high) in named)
@@ -238,6 +239,70 @@ def outside(release: Release) -> str:
         return f"{interval}, which every record keeps"
     becomes = "moved to the nearer bound" if family.outside == "clamp" else "left out of the sum"
     return f"{interval}; a record outside is {becomes}"
+
+
+def missing(release: Release) -> str | None:
+    """What became of a cell that holds no value of its column's kind, where the release says it."""
+    match release.origin.missing:
+        case None:
+            return None
+        case "leave_out":
+            became = "leaves its record out of the sums and of n"
+        case "drop":
+            became = "adds nothing to the sum and is one of n"
+        case ((_, value),):
+            became = f"counts as {_value(release, value)}"
+        case counted:
+            named = [f"{shown(column)} {number(float(value))}" for column, value in counted]
+            more = f" and {len(named) - _MOST_RELEASED} more" if len(named) > _MOST_RELEASED else ""
+            lows = [low for low, _ in getattr(release.family, "intervals", None) or ()]
+            rule = ", the lower bounds" if [value for _, value in counted] == lows else ""
+            became = f"counts as {', '.join(named[:_MOST_RELEASED])}{more}{rule}"
+    return f"a cell that is {_no_value(release)} {became}"
+
+
+def _no_value(release: Release) -> str:
+    """What a missing cell is, by the kinds of the columns."""
+    family, origin = release.family, release.origin
+    if isinstance(family, Categorical):
+        return "none of the levels"
+    if set(family.yes_or_no) != set(family.columns):
+        return "empty or unreadable" if family.yes_or_no else "empty or no number"
+    if origin.true and not origin.false:
+        return "empty"
+    return f"neither yes{_in_brackets(origin.true)} nor no{_in_brackets(origin.false)}"
+
+
+def _in_brackets(words: Sequence[str]) -> str:
+    told = ", ".join(shown(word) for word in words[:_MOST_RELEASED])
+    return f" ({told}{', …' * (len(words) > _MOST_RELEASED)})" if words else ""
+
+
+def _value(release: Release, value: float | str) -> str:
+    """What a missing cell of the one column counts as, and what that is in the family."""
+    family = release.family
+    if isinstance(family, Categorical):
+        return shown(value) + ", the first level" * (value == family.levels[0])
+    if family.yes_or_no:
+        return "yes" if value else "no"
+    bounds = getattr(family, "bounds", None) or (math.nan, math.nan)
+    return number(float(value)) + ", the lower bound" * (value == bounds[0])
+
+
+def convention(release: Release) -> str | None:
+    """A sentence on the value that missing cells have, where they have one."""
+    told = missing(release)
+    return None if told is None or release.origin.missing == "leave_out" else f"{told[0].upper()}{told[1:]}."
+
+
+def yes(release: Release) -> str | None:
+    """The words that counted as yes, and those that counted as no."""
+    true, false = (", ".join(shown(word) for word in words) for words in (release.origin.true, release.origin.false))
+    if not true:
+        return None
+    return (
+        f"{true}, and numbers of 1 or more; as no: {false}, and lesser numbers" if false else f"{true}; as no: all else"
+    )
 
 
 def released(release: Release, most: int | None = None) -> str:
@@ -266,6 +331,8 @@ def facts(release: Release) -> list[tuple[str, str]]:
         ("Persons", _person(release)),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
         ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
+        ("Counted as yes", yes(release)),
+        ("Missing cells", missing(release)),
         ("Released", released(release, _MOST_LISTED) + _units(release)),
         ("Noise", noise(release)),
         ("Guarantee", guarantee(release)),

@@ -34,6 +34,39 @@ def test_plan(clinic, run):
     assert na.Ledger("clinic.ledger").spent == na.privacy.exact("spent", "0.75")
 
 
+def test_plan_says_what_missing_cells_count_as(clinic, run):
+    """What is said is not said again; what is not, is, once for each release."""
+    said = PLAN.replace('output = "hours.json"', 'missing = "leave_out"\noutput = "hours.json"')
+    said += """
+[[release]]
+family = "bernoulli"
+column = "ward"
+true = ["a"]
+missing = true
+epsilon = 0.1
+output = "a.json"
+
+[[release]]
+family = "multivariate_normal"
+columns = ["ill", "hours"]
+bounds = [0, 48]
+missing = { ill = 0, hours = "4.5" }
+epsilon = 0.1
+output = "both.json"
+"""
+    (clinic / "clinic.toml").write_text(said)
+    done = run("release", "--plan", clinic / "clinic.toml")
+    assert done.exit_code == 0, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.endswith(
+        "ward.json: a cell that is none of the levels counts as a, the first level; "
+        "--missing (in a plan, missing) has it otherwise."
+    )
+    origins = [na.load(f"{name}.json").origin for name in ("hours", "a", "both")]
+    assert [origin.missing for origin in origins] == ["leave_out", (("ward", 1),), (("ill", 0.0), ("hours", 4.5))]
+    assert origins[1].true == ("a",)
+
+
 def test_plan_with_private_bounds(clinic, run):
     private = 'bounds = "private"\nbounds_share = 0.2\nbounds_quantiles = [0.1, "0.9"]'
     (clinic / "clinic.toml").write_text(PLAN.replace("bounds = [0, 48]", private))

@@ -77,7 +77,7 @@ def test_a_delta_is_promised_and_paid(clinic, run):
 def test_release_to_stdout_and_json(clinic, run):
     done = run(*PAID, "--epsilon", "0.5", "-o", "-")
     assert done.exit_code == 0
-    assert json.loads(done.stdout)["schema_version"] == 1
+    assert json.loads(done.stdout)["schema_version"] == 4
     done = run(*PAID, "--rho", "0.5", "-o", "x.json")
     assert "rho cannot be charged" in done.stderr
     done = run(*RELEASE, "--no-ledger", "--rho", "0.5", "-o", "x.json", "--json")
@@ -291,6 +291,64 @@ def test_ledger_refusal_exits_3(clinic, refused):
     assert "ledger must have ε = 2.1 left, has ε = 2 of ε = 2" in said
     assert na.Ledger("clinic.ledger").spent == 0
     assert not (clinic / "x.json").exists()
+
+
+HOURS = ("release", "clinic.csv", "--family", "exponential", "--column", "hours", "--bounds", "0", "48", "--no-ledger")
+
+
+@pytest.mark.parametrize("cells", [["1", "2"], ["", "> 60"], ["2024-01-31", "3,5"]])
+def test_what_missing_cells_count_as_is_said_whether_there_are_any_or_not(cells, clinic, run):
+    (clinic / "clinic.csv").write_text("hours;ill\n" + "".join(f"{cell};no\n" for cell in cells))
+    done = run(*HOURS, "--epsilon", "1", "-o", "a.json")
+    assert done.stderr == (
+        "noiseaware: a.json: a cell that is empty or no number counts as 0, the lower bound; "
+        "--missing (in a plan, missing) has it otherwise.\n"
+    )
+    assert na.load("a.json").origin.missing == (("hours", 0.0),)
+
+
+@pytest.mark.parametrize(
+    ("options", "missing", "true"),
+    [
+        ("--family exponential --column hours --bounds 0 48 --missing 5", (("hours", 5.0),), ()),
+        ("--family exponential --column hours --bounds 0 48 --missing leave_out", "leave_out", ()),
+        ("--family exponential --column hours --bounds private --missing 5", (("hours", 5.0),), ()),
+        ("--family bernoulli --column ward --true a,b --missing no", (("ward", 0),), ("a", "b")),
+        ("--family bernoulli --column ward --true a --true b --missing 1", (("ward", 1),), ("a", "b")),
+        ("--family categorical --column ward --levels a,b --missing b", (("ward", "b"),), ()),
+        ("--family categorical --column hours --levels 1,2 --missing 2", (("hours", 2),), ()),
+        ("--family categorical --column ward --levels 1,b --missing 1", (("ward", "1"),), ()),
+        ("--family linear_regression --x ill --y hours --bounds 0 9 --missing ill=1,hours=-2.5", "ill 1, hours", ()),
+    ],
+)
+def test_what_missing_cells_count_as_can_be_said(options, missing, true, run):
+    done = run("release", "clinic.csv", *options.split(), "--epsilon", "1", "--no-ledger", "-o", "a.json")
+    assert (done.exit_code, done.stderr) == (0, "")
+    origin = na.load("a.json").origin
+    assert origin.missing == ((("ill", 1.0), ("hours", -2.5)) if missing == "ill 1, hours" else missing)
+    assert true in (origin.true, ())
+    told = run("infer", "a.json", "--prior", "gamma(1, 1)", "--seed", "0").stdout if "--missing 5" in options else ""
+    assert ("A cell that is empty or no number counts as 5." in told) == ("--missing 5" in options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--missing often", "missing must be 'leave_out' or a finite number for hours, got 'often'."),
+        ("--missing inf", "missing must be 'leave_out' or a finite number for hours, got inf."),
+        ("--true F", "true must be left out for the exponential family"),
+        ("--true ,", "true must be names between commas, got ','."),
+    ],
+)
+def test_what_missing_cells_cannot_count_as(options, sentence, refused):
+    assert sentence in refused(*HOURS, *options.split(), "--epsilon", "1", "-o", "a.json")
+    words = (
+        "release clinic.csv --family linear_regression --x ill --y hours --bounds 0 9 --epsilon 1 --no-ledger -o a.json"
+    )
+    assert "missing must be 'leave_out', or a value for each" in refused(*words.split(), "--missing", "3")
+    assert "each column once" in refused(*words.split(), "--missing", "ill=3, ill=4")
+    assert "each column once" in refused(*words.split(), "--missing", "ill=, hours")
+    assert "must name each of ill, hours" in refused(*words.split(), "--missing", "ill=3, ours=4")
 
 
 def test_force_overwrites(clinic, run):

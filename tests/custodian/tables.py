@@ -26,6 +26,22 @@ def number(cell) -> float | None:
     return None if cell is None or math.isnan(cell) else float(cell)
 
 
+def folded(word: str) -> str:
+    """Without spaces around it, A to Z as a to z, and other letters as they are."""
+    return "".join(c.lower() if c.isascii() else c for c in word.strip(" \t\n\r\v\f"))
+
+
+def yes_or_no(cell, true=()) -> float | None:
+    """Whether a cell is yes, 1, or no, 0, or a number besides; None where it is neither."""
+    word = None if cell is None else folded(str(cell))
+    if not true:
+        words = dict.fromkeys(("t", "yes", "y", "on"), 1.0) | dict.fromkeys(("f", "no", "n", "off"), 0.0)
+        return number(cell) if number(cell) is not None else words.get(word)
+    if word in (None, "", "nan"):
+        return None
+    return float(word in [folded(other) for other in true] or number(cell) in [number(o) or "" for o in true])
+
+
 def held(engine, columns, kinds, folder):
     """A table of an engine: columns by name, between two that nobody asks for."""
     n = len(next(iter(columns.values())))

@@ -75,8 +75,8 @@ def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
     """A quarter of it, or half of 2, and the noise that would be enough for that."""
     honest = agreeing.finest_grid
 
-    def understated(family, guarantee, neighbours, max_records):
-        grid = honest(family, guarantee, neighbours, max_records)
+    def understated(*terms, **options):
+        grid, guarantee = honest(*terms, **options), terms[1]
         part = max(1, grid.sensitivity // 4)
         return replace(grid, sensitivity=part, mechanism=calibrated(guarantee, part, part**2))
 

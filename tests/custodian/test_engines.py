@@ -16,6 +16,7 @@ import pytest
 
 from noiseaware import family
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.table import Table
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL tests need noiseaware[postgres]")
@@ -143,6 +144,33 @@ def test_counts_and_records_are_the_same_on_every_engine(small, column):
         assert all(sorted(table.records(model, 0)) == whole for table in small.others.values())
 
 
+HOME = family.Categorical("w", levels=["ward", "home", "é"])
+LINE = family.LinearRegression(["f"], "t", bounds={"f": (-20, 20), "t": (-1e3, 1e3)})
+LOGISTIC = family.LogisticRegression(["g"], "t", bounds={"g": (0.0, 48.0)})
+
+
+@pytest.mark.parametrize(
+    ("missing", "part"),
+    [("leave_out", "few"), *(pytest.param(m, "all", marks=pytest.mark.slow) for m in ("leave_out", "a value"))],
+)
+def test_missing_cells_and_words_are_read_alike_everywhere(missing, part, small):
+    """Also where all columns are numbers, and where a number is one of the words that are yes."""
+    wanted = [(family.Normal(c, bounds=(1.5, 47.1), variance=1.0), 25, (3.25,), None) for c in "fitd"]
+    wanted += [(family.Normal(c, bounds=(1.5, 47.1), outside="drop"), 30, (3.25,), None) for c in "rt"]
+    wanted += [(family.Bernoulli(c), 0, (1,), None) for c in "bift"]
+    wanted += [(family.Bernoulli(c), 0, (1,), ["47", "True", "0.5", " É", "home"]) for c in "biftw"]
+    wanted += [(HOME, 0, ("é",), None), (LINE, 30, (1.0, 2.0), None), (LOGISTIC, 30, (1.0, 1), None)]
+    for model, exponent, values, true in wanted[::7] if part == "few" else wanted:
+        said = missing if missing == "leave_out" else dict(zip(model.columns, values, strict=True))
+        cells = cells_of(model, said, true)
+        expected = small.reference.sums(model, exponent, cells=cells)
+        assert (0 < expected[1] < small.n) if cells.leaves_out else (expected[1] == small.n)
+        for name, table in small.others.items():
+            assert table.sums(model, exponent, cells=cells) == expected, (name, model)
+    counts = small.reference.counts("t", [0.0, 3.0, 7.0], missing=2.0)
+    assert all(table.counts("t", [0.0, 3.0, 7.0], missing=2.0) == counts for table in small.others.values())
+
+
 def test_an_ibis_table_and_a_file_that_spark_reads(small, backend, spark, tmp_path):
     columns = {"f": ["1.5", " x ", "", None, "é"], "w": ["ward", 'a"b', "é", "c\nd,e", None]}
     (tmp_path / "t.csv").write_text('f,w\n1.5,ward\n x ,"a""b"\n"",é\n,"c\nd,e"\né\n')
@@ -157,6 +185,9 @@ def test_an_ibis_table_and_a_file_that_spark_reads(small, backend, spark, tmp_pa
         expected = Table(tmp_path / "t.parquet").sums(model, exponent)
         assert Table(tmp_path / "t.csv", spark=True).sums(model, exponent) == expected
         assert Table(tmp_path / "t.csv").sums(model, exponent) == expected
+    flag, cells = family.Bernoulli("w"), Cells("leave_out", (" é", 'A"B'))
+    for table in (Table(tmp_path / "t.csv"), Table(tmp_path / "t.csv", spark=True)):
+        assert table.sums(flag, 0, cells=cells) == ([2], 4)
     with pytest.raises(ValueError, match=r"must end in one of \.parquet, \.csv for Spark, got t\.json"):
         Table("t.json", spark=True)
 

@@ -215,9 +215,10 @@ def test_cells_of_any_kind_change_nothing_visible(cells, capfd, caplog):
     table = pd.DataFrame({"wait": pd.Series(cells, dtype=object)})
     release = na.release(table, na.family.Exponential("wait", bounds=(0, 48)), epsilon=1)
     shown = json.loads(release.to_json())
+    assert shown["origin"]["missing"] == {"wait": 0.0}
     del shown["statistics"], shown["origin"]
     assert shown == {
-        "schema_version": 1,
+        "schema_version": 4,
         "family": {"name": "exponential", "column": "wait", "bounds": [0.0, 48.0], "outside": "clamp"},
         "grid": 2.0**-25,
         "noise": {"law": "discrete_laplace", "scale": 48 * 2.0**25},

@@ -80,11 +80,11 @@ def agreed(words: tuple[str, str] | tuple[float, float] | None, texts: Sequence[
     return column_bounds(texts) if texts else bounds(words)
 
 
-def columns(texts: Sequence[str] | None) -> list[str] | None:
-    """Names of columns between commas, from one or more texts."""
+def columns(texts: Sequence[str] | None, what: str = "columns") -> list[str] | None:
+    """Names of columns, or other names, between commas, from one or more texts."""
     if not texts:
         return None
     names = [name.strip() for text in texts for name in text.split(",")]
     if "" in names:
-        raise ValueError(f"columns must be names between commas, got {', '.join(texts)!r}.")
+        raise ValueError(f"{what} must be names between commas, got {', '.join(texts)!r}.")
     return names

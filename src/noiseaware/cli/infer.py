@@ -181,5 +181,8 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
     console.print(Text(words.exactness(posterior)), soft_wrap=True)
     if posterior.choice is not None and posterior.choice not in (posterior.explanation or ""):
         console.print(Text(f"Method {posterior.method}: {posterior.choice}"), soft_wrap=True)
+    convention = words.convention(posterior.release)
+    if convention is not None and convention not in (posterior.explanation or ""):
+        console.print(Text(convention), soft_wrap=True)
     prior, draws = words.belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
     console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)

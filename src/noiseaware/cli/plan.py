@@ -26,12 +26,15 @@ epsilon = 0.5
 by = { region = ["north", "south"] }    a file for each group, in the folder `output`
 unit = "patient_id"                     of each patient at most
 max_records = 3                         three records are summed
+true = ["F"]                            the words that are yes, where they are not true, yes, 1 …
+missing = "leave_out"                   or a value that a missing cell counts as: 0, true, { age = 40, pressure = 120 }
 output = "ill"
 """
 
 import inspect
 import itertools
 import os
+import re
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +54,8 @@ _OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
 _PRICE = ("epsilon", "rho", "delta", "neighbours")
 _CHOICE = ("bounds_share", "bounds_quantiles")
 _DIVISION = ("n_share", "by", "unit", "max_records")
+_CELLS = ("missing", "true")
+_VALUE = re.compile(r"\s*(.+?)\s*=\s*([^,=]+?)\s*(?:,|$)")
 _PLACE = (("table", str, "the path of a file or a URL"), ("table_name", str, "a name"), ("spark", bool, "true"))
 
 
@@ -69,6 +74,8 @@ class Item:
     """How bounds are chosen privately; empty where they are public."""
     division: dict[str, Any] = field(default_factory=dict)
     """The share of n, groups with their levels, and the unit with its records."""
+    cells: dict[str, Any] = field(default_factory=dict)
+    """What a missing cell counts as, and the words that are yes; empty where neither was said."""
     table_name: str | None = None
     spark: bool = False
 
@@ -76,7 +83,7 @@ class Item:
     def terms(self) -> dict[str, Any]:
         """What `na.release` takes besides the table, the family and the ledger."""
         price = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "neighbours": self.neighbours}
-        return price | self.division | self.choice
+        return price | self.division | self.choice | self.cells
 
     @property
     def files(self) -> list[str]:
@@ -114,10 +121,14 @@ def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
     epsilon, rho, delta = (None if p is None else str(p) for p in price[:3])
     promised(epsilon=epsilon, rho=rho, delta=delta)  # refuses here what is not a positive number
     choice, division = _choice(given), _division(given)
+    cells = {name: given.pop(name) for name in _CELLS if name in given}
     if "by" in division and output == "-":
         raise ValueError("output must be a folder where a table is released by groups, got -.")
+    model = family(given)
+    if "missing" in cells:
+        cells["missing"] = _missing(cells["missing"], model)
     return Item(
-        family=family(given),
+        family=model,
         epsilon=epsilon,
         rho=rho,
         delta=delta,
@@ -125,8 +136,32 @@ def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
         output=output,
         choice=choice,
         division=division,
+        cells=cells,
         **place,
     )
+
+
+def _missing(value: Any, model: "AbstractFamily") -> Any:
+    """What a missing cell counts as; texts that are numbers become numbers, unless levels are texts."""
+    if isinstance(value, str) and len(model.columns) > 1 and "=" in value:
+        value = _by_column(value)
+    if isinstance(value, dict):
+        return {column: _missing(own, model) for column, own in value.items()}
+    is_level_text = isinstance(next(iter(getattr(model, "levels", None) or ()), None), str)
+    if not isinstance(value, str) or is_level_text:
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _by_column(text: str) -> dict[str, str]:
+    """Values by column, from a text such as age=40, pressure=120."""
+    pairs = _VALUE.findall(text)
+    if _VALUE.sub("", text) or len(dict(pairs)) < len(pairs):
+        raise ValueError(f'--missing must look like "age=40, pressure=120", each column once, got {text!r}.')
+    return dict(pairs)
 
 
 def _division(given: dict[str, Any]) -> dict[str, Any]:
@@ -246,7 +281,7 @@ def _place(path: str, document: dict) -> dict[str, Any]:
 def _entry(where: str, place: dict[str, Any], folder: str, entry: object) -> Item:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
-    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE, *_DIVISION})
+    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE, *_DIVISION, *_CELLS})
     output = entry.get("output")
     if not isinstance(output, str) or output == "-":
         raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")

@@ -49,6 +49,18 @@ _By = Annotated[
 ]
 _Unit = Annotated[str | None, typer.Option(help="Column that tells whose a record is, where a person has several.")]
 _MaxRecords = Annotated[int | None, typer.Option(help="With --unit: the most records of one person to sum.")]
+_Missing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="VALUE | leave_out",
+        help="What an empty or unreadable cell counts as; of several columns: age=40,bmi=25. Or leave_out: its record "
+        "is left out, and n gets noise.",
+    ),
+]
+_True = Annotated[
+    list[str] | None,
+    typer.Option("--true", metavar="WORDS", help="Words that are yes, where these are not true, yes, 1 …: F,female"),
+]
 _Share = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="Share of ε or ρ that private bounds take; a tenth unless given.")
 ]
@@ -114,6 +126,8 @@ def release(
     by: _By = None,
     unit: _Unit = None,
     max_records: _MaxRecords = None,
+    missing: _Missing = None,
+    true: _True = None,
     ledger: Annotated[str | None, typer.Option(help="Ledger that pays: a file or a URL.")] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Release without an account of it.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="File to write; - for stdout.")] = None,
@@ -131,6 +145,7 @@ def release(
         options |= {"columns": columns(column_names), "x": columns(x), "y": y, "levels": levels(level_names)}
         options |= {"variance": variance, "shape": shape, "epsilon": epsilon, "rho": rho, "delta": delta}
         options |= {"n_share": n_share, "by": groups(by), "unit": unit, "max_records": max_records}
+        options |= {"missing": missing, "true": columns(true, "true")}
         place = {"table": table, "table_name": table_name, "spark": spark}
         agreed = _from_options(place, output, ledger, options, is_free=no_ledger)
     _carry_out(agreed, force=force, json=json, quiet=quiet)
@@ -258,11 +273,13 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
     from noiseaware.custodian.table import Table
     from noiseaware.custodian.terms import terms_of
 
-    is_public = terms_of(planned.family, **planned.terms).of_n is None
-    with watching(is_quiet=quiet, is_size_public=is_public) as progress:
+    terms = terms_of(planned.family, **planned.terms)
+    with watching(is_quiet=quiet, is_size_public=terms.is_size_public) as progress:
         table = Table(planned.table, planned.table_name, spark=planned.spark, progress=progress)
         found = na.release(table, planned.family, ledger=ledger, **planned.terms)
     made = list(found.values()) if isinstance(found, dict) else [found]
+    if terms.cells.missing is None:
+        say(f"{planned.output}: {_unsaid(made[0])}")
     if planned.output == "-":
         typer.echo(made[0].to_json(), nl=False)
         return
@@ -272,6 +289,13 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
         typer.echo(texts[0] if "by" not in planned.division else f"[{','.join(texts)}]", nl=False)
         return
     typer.echo(_told(planned.files, made, ledger))
+
+
+def _unsaid(made: "Release") -> str:
+    """What missing cells counted as, since nobody said; the same whether or not there are any."""
+    from noiseaware.words import missing
+
+    return f"{missing(made)}; --missing (in a plan, missing) has it otherwise."
 
 
 def _write(made: "dict[str, Release]", *, force: bool) -> None:

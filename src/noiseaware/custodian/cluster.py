@@ -16,8 +16,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from noiseaware.custodian.quiet import quietly
-from noiseaware.custodian.reader import OFFLINE, check_columns
-from noiseaware.custodian.row import header
+from noiseaware.custodian.reader import OFFLINE, check_columns, header
 from noiseaware.given import LONGEST_CELL
 
 SUFFIXES = (".parquet", ".csv")
@@ -29,7 +28,7 @@ def opened(path: str, columns: Sequence[str], complaint: str) -> Any:
     session = _session()
     if PurePath(path).suffix.lower() == ".parquet":
         return quietly(lambda: session.read.parquet(path), complaint)
-    names = quietly(lambda: header(Path(path)), complaint).names
+    names = header(Path(path), complaint).names
     wanted = list(dict.fromkeys(columns))
     check_columns(wanted, names, PurePath(path).name)
 

@@ -4,12 +4,32 @@ Only what every engine computes alike is used, and nothing that an engine can re
 PostgreSQL takes a product that underflows for an error, and one that overflows; so nothing here does either.
 """
 
+import functools
 import math
+from collections.abc import Sequence
 
 import narwhals as nw
 
 _DUST = 2.0**-30
 """What is nearer to 0 is set aside before a product that makes it smaller; 2^−1074 is the least double."""
+
+
+def is_missing(x: nw.Expr) -> nw.Expr:
+    """True where there is no number: NULL or NaN. The clip changes nothing, and is there for what `_bounded` tells."""
+    return x.is_null() | x.cast(nw.Float64).fill_null(0.0).clip(-math.inf).is_nan()
+
+
+def filled(x: nw.Expr, value: float | None) -> nw.Expr:
+    """The column with a number where there is none; as it is where the value is None."""
+    if value is None:
+        return x
+    return nw.when(is_missing(x)).then(nw.lit(float(value))).otherwise(x.cast(nw.Float64))
+
+
+def readable(columns: Sequence[nw.Expr]) -> nw.Expr:
+    """1 for a record with a number in every column, 0 for any other."""
+    found = functools.reduce(lambda one, other: one | other, map(is_missing, columns))
+    return nw.when(found).then(nw.lit(0)).otherwise(nw.lit(1)).cast(nw.Int64)
 
 
 def fixed_point(x: nw.Expr, bounds: tuple[float, float], outside: str, grid_exponent: int) -> nw.Expr:

@@ -23,6 +23,7 @@ import noiseaware
 from noiseaware.artifact import Origin, Release
 from noiseaware.custodian.drawn import Drawn, Noisy, check_drawable, chosen, flat, noised, sampled
 from noiseaware.custodian.ledger import Entry, Ledger
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
 from noiseaware.privacy import Relation
@@ -257,7 +258,7 @@ class _Run:
         if records.kind == "booleans" and places == [0]:
             values = [self.n - value for value in values]  # what is not false is true
         law = laws[0] if len(set(spreads)) == 1 else type(laws[0])(spreads)  # type: ignore[arg-type]
-        told = {"grid": float(self.step), "guarantee": self.certificate.guarantee, "origin": self._origin}
+        told = {"grid": float(self.step), "guarantee": self.certificate.guarantee, "origin": self._origin(family)}
         with contextlib.suppress(ValueError):  # what was drawn, or its scale, is too large to be told by a release
             return Release(family=family, values=values, n=self.n, mechanism=law, **told)
         return None
@@ -278,13 +279,16 @@ class _Run:
                 return Poisson(records.column, bounds=bounds)
         return None
 
-    @property
-    def _origin(self) -> Origin:
+    def _origin(self, family: AbstractFamily) -> Origin:
+        true, false = Cells().words(family)
         return Origin(
             tool="noiseaware",
             version=noiseaware.__version__,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             ledger_entry=None if self.entry is None else self.entry.id,
+            missing=Cells().counted(family),
+            true=true,
+            false=false,
         )
 
 

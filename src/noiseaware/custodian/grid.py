@@ -62,14 +62,23 @@ def whole_grid(guarantee: Guarantee, moved: int) -> Grid:
     return grid
 
 
-def finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighbours, max_records: int = 1) -> Grid:
+def finest_grid(
+    family: AbstractFamily,
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    max_records: int = 1,
+    *,
+    leaves_out: bool = False,
+) -> Grid:
     """The finest grid that leaves room for the sums, from public facts only: bounds, promise, cap on n.
 
     Neighbours differ in up to max_records records: sums of these move by as many times as far, and their squares by
-    the square of it.
+    the square of it. Where records may be left out (missing.py), replacing one may add or remove it too.
     """
+    may_do_either = leaves_out and neighbours == "replace"
+    relations: tuple[Neighbours, ...] = ("replace", "add_remove") if may_do_either else (neighbours,)
     if hasattr(family, "degrees"):
-        return _finest_moments(family, guarantee, neighbours, max_records)
+        return _finest_moments(family, guarantee, relations, max_records)
     low, high = getattr(family, "bounds", (0, 1))  # a family of levels sums indicators
     largest = max(abs(low), abs(high))
     finest = 0 if family.is_integer else min(_FINEST, math.ceil(math.log2(_ROOM // MOST_RECORDS) - math.log2(largest)))
@@ -77,7 +86,7 @@ def finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighb
     for exponent in range(finest, coarsest - 1, -1):
         step = Fraction(2) ** -exponent
         whole = tuple(math.floor(Fraction(bound) / step) for bound in (low, high))
-        grid = _calibrated(family, guarantee, neighbours, whole, exponent, max_records)
+        grid = _calibrated(family, guarantee, relations, whole, exponent, max_records)
         if grid is None:
             break
         reach = MOST_RECORDS * math.ceil(largest * Fraction(2) ** exponent) + _NOISE_REACH * grid.mechanism.spread
@@ -93,10 +102,10 @@ def finest_grid(family: AbstractFamily, guarantee: Guarantee, neighbours: Neighb
     )
 
 
-def _finest_moments(family: Any, guarantee: Guarantee, neighbours: Neighbours, max_records: int) -> Grid:
+def _finest_moments(family: Any, guarantee: Guarantee, relations: Sequence[Neighbours], max_records: int) -> Grid:
     """The finest grid 2^−2k of second moments of whole records within ±2^k, which need the same for any bounds."""
     for k in range(_FINEST_RECORD, -1, -1):
-        grid = _calibrated(family, guarantee, neighbours, (-(2**k), 2**k), 2 * k, max_records)
+        grid = _calibrated(family, guarantee, relations, (-(2**k), 2**k), 2 * k, max_records)
         assert grid is not None
         if MOST_RECORDS * 4**k + _NOISE_REACH * np.max(grid.mechanism.spread) < _ROOM:
             if np.min(grid.mechanism.spread) >= _STEPS_PER_SCALE:
@@ -108,14 +117,16 @@ def _finest_moments(family: Any, guarantee: Guarantee, neighbours: Neighbours, m
 def _calibrated(
     family: AbstractFamily,
     guarantee: Guarantee,
-    neighbours: Neighbours,
+    relations: Sequence[Neighbours],
     whole: tuple[int, ...],
     exponent: int,
     max_records: int,
 ) -> Grid | None:
     """A grid with its noise, for records within whole bounds; None where these do not differ, or by more than fits."""
-    sensitivity: int = max_records * family.sensitivity(neighbours, bounds=whole)  # type: ignore[assignment]
-    squared: int = max_records**2 * family.sensitivity_squared(neighbours, bounds=whole)  # type: ignore[assignment]
+    moved = max(family.sensitivity(relation, bounds=whole) for relation in relations)
+    moved_squared = max(family.sensitivity_squared(relation, bounds=whole) for relation in relations)
+    sensitivity: int = max_records * moved  # type: ignore[assignment]
+    squared: int = max_records**2 * moved_squared  # type: ignore[assignment]
     entries = getattr(family, "entries", (1,))
     if not 0 < sensitivity < _ROOM:
         return None

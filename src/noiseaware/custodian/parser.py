@@ -1,12 +1,17 @@
-"""A column of text, as SQL for DuckDB: what is a number, and which level is it.
+"""A column of text, as SQL for DuckDB: what is a number, what is yes or no, and which level is it.
 
-There is this one parser, DuckDB's cast to DOUBLE, with `true` for 1 and `false` for 0 in any case. What comes from
-another engine comes as bytes: bytes that are no UTF-8 are no number and no level, and as text they would be an error.
+There is this one parser, DuckDB's cast to DOUBLE, with `true` for 1 and `false` for 0 in any case; where a yes or a no
+is wanted there are more words for them. What comes from another engine comes as bytes: bytes that are no UTF-8 are no
+number and no level, and as text they would be an error.
 """
 
+import string
 from collections.abc import Sequence
 
 from noiseaware.given import LONGEST_CELL
+
+YES = ("true", "t", "yes", "y", "1", "on")
+NO = ("false", "f", "no", "n", "0", "off")
 
 _CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
 _CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
@@ -18,9 +23,26 @@ def number(column: str, kind: str) -> str:
     """SQL for the column, of a DuckDB type, as DOUBLE; NULL where it is no number."""
     if kind in _CASTABLE:
         return f"CAST({quoted(column)} AS DOUBLE)"
-    text = _text(column, kind)
-    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
-    return f"COALESCE(TRY_CAST({text} AS DOUBLE), {word})"
+    return _number(_text(column, kind))
+
+
+def yes_or_no(column: str, kind: str, true: Sequence[str] = ()) -> str:
+    """SQL for the column as DOUBLE: 1 and 0 for words, and numbers as they are; NULL where it is neither.
+
+    With words that are `true`, 1 for these, and for the numbers that they are; NULL for nothing, spaces and NaN; and 0
+    for all else.
+    """
+    if not true:
+        if kind in _CASTABLE:
+            return number(column, kind)
+        text = _text(column, kind)
+        return f"COALESCE({_number(text)}, CASE WHEN {_among(text, YES)} THEN 1 WHEN {_among(text, NO)} THEN 0 END)"
+    text, value = _text(column, kind), number(column, kind)
+    same = ", ".join(_number(literal(word)) for word in true)
+    is_missing = f"{text} IS NULL OR {_folded(text)} = '' OR COALESCE(isnan({value}), FALSE)"
+    return (
+        f"CASE WHEN {is_missing} THEN NULL WHEN {_among(text, true)} OR {value} IN ({same}) THEN 1 ELSE 0 END::DOUBLE"
+    )
 
 
 def position(column: str, kind: str, places: Sequence[tuple[int, str | float]], other: int = 0) -> str:
@@ -48,6 +70,27 @@ def level_number(level: str) -> float | None:
 def level_flag(level: str) -> int | None:
     """The value that a level is in a column of true and false, which an engine may have made of words in any case."""
     return {"true": 1, "false": 0}.get(level.strip().lower())
+
+
+def folded(word: str) -> str:
+    """A word as it is compared: without spaces around it, and with its ASCII letters in lower case."""
+    return word.strip(string.whitespace).translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+
+
+def _folded(text: str) -> str:
+    """SQL for a text as it is compared; other letters keep their case, also where they come as bytes of Latin-1."""
+    spaces = " || ".join(f"chr({ord(space)})" for space in string.whitespace)
+    return f"translate(trim({text}, {spaces}), '{string.ascii_uppercase}', '{string.ascii_lowercase}')"
+
+
+def _among(text: str, words: Sequence[str]) -> str:
+    return f"{_folded(text)} IN ({', '.join(literal(folded(word)) for word in words)})"
+
+
+def _number(text: str) -> str:
+    """SQL for a text as DOUBLE; NULL where it is no number."""
+    word = f"CASE lower(trim({text})) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END"
+    return f"COALESCE(TRY_CAST({text} AS DOUBLE), {word})"
 
 
 def _text(column: str, kind: str) -> str:

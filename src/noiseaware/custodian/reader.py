@@ -73,6 +73,17 @@ def _read_parquet(
     return quietly(lambda: own.sql(f"SELECT * FROM read_parquet({_address(path)})"), complaint)
 
 
+def header(path: Path, complaint: str) -> row.Header:
+    """Return the header row of a CSV file; refused if its rows end in carriage returns alone."""
+    first = quietly(lambda: row.header(path), complaint)
+    if first.has_return:
+        raise ValueError(
+            f"table file must end its rows with line feeds, got a carriage return alone in the header row of "
+            f"{path.name}; save it with line feeds."
+        )
+    return first
+
+
 def _read_csv(
     own: duckdb.DuckDBPyConnection,
     path: Path,
@@ -86,12 +97,7 @@ def _read_csv(
     a record cannot make an error, nor change how another one is read. Where DuckDB would be misled, the file comes to
     it through a pipe.
     """
-    first = quietly(lambda: row.header(path), complaint)
-    if first.has_return:
-        raise ValueError(
-            f"table file must end its rows with line feeds, got a carriage return alone in the header row of "
-            f"{path.name}; save it with line feeds."
-        )
+    first = header(path, complaint)
     check_columns(columns, first.names, path.name)
     is_plain = quietly(lambda: row.is_plain(path, first), complaint)
     if not is_plain:

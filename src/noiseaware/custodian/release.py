@@ -52,6 +52,8 @@ def release(  # pyright: ignore[reportInconsistentOverload] - which spells out t
     bounds: Literal["private"] | None = None,
     bounds_share: Number = SHARE,
     bounds_quantiles: tuple[Number, Number] = QUANTILES,
+    missing: float | str | Mapping[str, float | str] | None = None,
+    true: Sequence[str] | None = None,
 ):
     """Noisy statistics of a table, under ε (Laplace noise), ρ, or ε and δ (Gaussian noise), paid from a ledger.
 
@@ -68,6 +70,13 @@ def release(  # pyright: ignore[reportInconsistentOverload] - which spells out t
         Protect a person with several records: unit="patient_id", and at most max_records of each are summed.
     bounds
         "private": the bounds come from the table too, near two quantiles, for the share bounds_share.
+    missing
+        What a cell counts as that is empty or no value of its column's kind: a public value, for several columns
+        {"age": 40, "pressure": 120}; or "leave_out": then its record is left out, and the number of the others is
+        released with noise of its own, for the share n_share. Unless given: the lower bound, no, or the first level.
+    true
+        The words that are yes in a column of yes and no, where these are others than true, t, yes, y, 1 and on:
+        true=["F"]. Then any other word is no.
     """
     terms = terms_of(
         family,
@@ -83,6 +92,8 @@ def release(  # pyright: ignore[reportInconsistentOverload] - which spells out t
         bounds=bounds,
         bounds_share=bounds_share,
         bounds_quantiles=bounds_quantiles,
+        missing=missing,
+        true=true,
     )
     return _carried_out(table if isinstance(table, Table) else Table(table, table_name), family, terms, ledger)
 
@@ -99,7 +110,8 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
         found = _summed(table, family, grid, terms)
         entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
     else:
-        counts, n = table.counts(family.columns[0], terms.selection.candidates, least=terms.least, unit=terms.unit)
+        (missing,), candidates = terms.cells.values(family), terms.selection.candidates
+        counts, n = table.counts(family.columns[0], candidates, least=terms.least, unit=terms.unit, missing=missing)  # type: ignore[arg-type]
         entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
         family = within(family, terms.selection.bounds(counts, n))
         grid = terms.grid(family)
@@ -117,7 +129,7 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
             grid=2.0**-grid.exponent,
             neighbours=terms.neighbours,
             guarantee=terms.promise,
-            origin=_origin(entry, terms, group),
+            origin=_origin(entry, family, terms, group),
         )
         for (totals, n), group in zip(found, _keys(terms.groups), strict=True)
     ]
@@ -140,8 +152,8 @@ def _warn_of_choice(release: Release, terms: Terms) -> None:
 def _summed(table: Table, family: AbstractFamily, grid: Grid, terms: Terms) -> list[tuple[list[int], int]]:
     """Sums and number of records, of the table or of each group."""
     if terms.groups is None:
-        return [table.sums(family, grid.exponent, least=terms.least, unit=terms.unit)]
-    return table.group_sums(family, grid.exponent, terms.groups, unit=terms.unit)
+        return [table.sums(family, grid.exponent, least=terms.least, unit=terms.unit, cells=terms.cells)]
+    return table.group_sums(family, grid.exponent, terms.groups, unit=terms.unit, cells=terms.cells)
 
 
 def _keys(groups: Groups | None) -> list[tuple[tuple[str, Level], ...]]:
@@ -149,8 +161,9 @@ def _keys(groups: Groups | None) -> list[tuple[tuple[str, Level], ...]]:
     return [()] if groups is None else [tuple(zip(groups.columns, key, strict=True)) for key in groups.keys]
 
 
-def _origin(entry: Entry | None, terms: Terms, group: tuple[tuple[str, Level], ...]) -> Origin:
+def _origin(entry: Entry | None, family: AbstractFamily, terms: Terms, group: tuple[tuple[str, Level], ...]) -> Origin:
     selection, unit = terms.selection, terms.unit
+    true, false = terms.cells.words(family)
     return Origin(
         tool="noiseaware",
         version=noiseaware.__version__,
@@ -162,6 +175,9 @@ def _origin(entry: Entry | None, terms: Terms, group: tuple[tuple[str, Level], .
         group=group,
         unit=None if unit is None else unit.column,
         max_records=None if unit is None else unit.max_records,
+        missing=terms.cells.counted(family),
+        true=true,
+        false=false,
     )
 
 
@@ -175,4 +191,9 @@ def _description(table: Table, family: AbstractFamily, terms: Terms) -> dict[str
         told |= {"by": f"{', '.join(terms.groups.columns)} ({len(terms.groups.keys)} groups)"}
     if terms.unit is not None:
         told |= {"unit": f"{terms.unit.column}, at most {terms.unit.max_records} records"}
+    if terms.cells.missing is not None:
+        counted = terms.cells.missing
+        told |= {"missing": "left out" if terms.cells.leaves_out else f"counted as {', '.join(map(str, counted))}"}
+    if terms.cells.true:
+        told |= {"yes": ", ".join(terms.cells.true)}
     return told

@@ -20,7 +20,7 @@ import narwhals as nw
 
 from noiseaware.custodian import cell, cluster, database
 from noiseaware.custodian.division import Groups, Unit
-from noiseaware.custodian.parser import LARGEST_LEVEL, level_flag, level_number, number, position, quoted
+from noiseaware.custodian.parser import LARGEST_LEVEL, level_flag, level_number, number, position, quoted, yes_or_no
 from noiseaware.custodian.quiet import interruptible, quietly
 from noiseaware.custodian.reader import check_columns, connection, unlimited
 from noiseaware.custodian.source import Opening, Source
@@ -70,23 +70,29 @@ class Scan:
     def _unread(self) -> str:
         return f"table {self.source.name} could not be read as a table of records{self._needs}."
 
-    def numbers(self, columns: Sequence[str]) -> Any:
-        """The columns as numbers that the engine can cast to float64."""
+    def numbers(self, columns: Sequence[str], flags: Sequence[str] = (), true: Sequence[str] = ()) -> Any:
+        """The columns as numbers that the engine can cast to float64; flags are those of yes and no."""
         frame, dtypes = self._opened(columns)
-        plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
+        places = [f"c{columns.index(flag)}" for flag in flags]
+        # A number too may be one of the words that are yes.
+        plain = [_is_plain(frame, name, dtype) and not (true and name in places) for name, dtype in dtypes.items()]
         if not all(plain) or self._groups is not None:
-            return self._parsed(frame, plain, columns, number, "double")
+
+            def sql(name: str, kind: str) -> str:
+                return yes_or_no(name, kind, true) if name in places else number(name, kind)
+
+            return self._parsed(frame, plain, columns, sql, "double")
         if frame.implementation.is_ibis():  # PostgreSQL casts a boolean to a whole number only
             flags = [name for name, dtype in dtypes.items() if dtype == nw.Boolean]
             return frame.with_columns(nw.col(flag).cast(nw.Int32) for flag in flags) if flags else frame
         return frame
 
-    def positions(self, column: str, levels: Sequence) -> Any:
-        """The column as positions of levels; what is not a level is at the first."""
+    def positions(self, column: str, levels: Sequence, other: int = 0) -> Any:
+        """The column as positions of levels; `other`, the first, for what is not a level."""
         frame, dtypes = self._opened([column])
         levels = self._spelled(dtypes["c0"], levels)
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
-        return self._parsed(frame, plain, [column], lambda name, kind: position(name, kind, levels), "bigint")
+        return self._parsed(frame, plain, [column], lambda name, kind: position(name, kind, levels, other), "bigint")
 
     def _spelled(self, dtype: Any, levels: Sequence) -> Sequence[tuple[int, str | float]]:
         """The levels' positions and what a column of some type has there: texts, numbers, or 1 and 0 for flags.

@@ -8,8 +8,9 @@ engine. A scan ends in the sums or in one sentence that holds nothing of the rec
 and an engine's own message, which may quote a record, is never passed on.
 
 What is a number is the same everywhere: text is read by one parser, DuckDB's cast to DOUBLE, with `true` for 1 and
-`false` for 0 in any case. NULL, NaN and other text are outside the bounds: dropped, or clamped to the lower bound; and
-where bounds are still to be chosen, they lie below every candidate.
+`false` for 0 in any case. NULL, NaN and other text are missing (missing.py): unless it is said what they count as, they
+are outside the bounds, dropped or clamped to the lower bound; and where bounds are still to be chosen, they lie below
+every candidate.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +18,9 @@ from typing import Any
 
 import narwhals as nw
 
-from noiseaware.custodian.column import fixed_point, placed, scaled
+from noiseaware.custodian.column import filled, fixed_point, placed, readable, scaled
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.scan import Progress, Scan
 from noiseaware.custodian.source import source
 from noiseaware.family import AbstractFamily
@@ -44,62 +46,107 @@ class Table:
         self.name = self._source.name
 
     def sums(
-        self, family: AbstractFamily, grid_exponent: int, *, least: int = 1, unit: Unit | None = None
+        self,
+        family: AbstractFamily,
+        grid_exponent: int,
+        *,
+        least: int = 1,
+        unit: Unit | None = None,
+        cells: Cells = Cells(),
     ) -> tuple[list[int], int]:
-        """Σ t(x) in steps of 2^−grid_exponent, and the number of records; refused if these are fewer than least."""
+        """Σ t(x) in steps of 2^−grid_exponent, and the number of records; refused if these are fewer than least.
+
+        Where records with missing cells are left out, the number is that of the others, whatever it is.
+        """
         with self._scan(unit) as scan:
-            return _sized(scan.totals(*self._statistics(scan, family, grid_exponent)), least)
+            totals = _sized(scan.totals(*self._statistics(scan, family, grid_exponent, cells)), least)
+            return _of_readable(totals) if cells.leaves_out else totals
 
     def group_sums(
-        self, family: AbstractFamily, grid_exponent: int, groups: Groups, *, unit: Unit | None = None
+        self,
+        family: AbstractFamily,
+        grid_exponent: int,
+        groups: Groups,
+        *,
+        unit: Unit | None = None,
+        cells: Cells = Cells(),
     ) -> list[tuple[list[int], int]]:
-        """The same for each group of records, in one pass."""
+        """Σ t(x) in steps of 2^−grid_exponent and the number of records, of each group, in one pass."""
         with self._scan(unit, groups) as scan:
-            statistics = self._statistics(scan, family, grid_exponent)
-            return [_sized(totals, 0) for totals in scan.group_totals(*statistics, len(groups.keys))]
+            statistics = self._statistics(scan, family, grid_exponent, cells)
+            found = [_sized(totals, 0) for totals in scan.group_totals(*statistics, len(groups.keys))]
+            return [_of_readable(totals) for totals in found] if cells.leaves_out else found
 
     def records(self, family: AbstractFamily, grid_exponent: int) -> list[int]:
         """Each record after its bounds in steps of 2^−grid_exponent, or its place among the levels."""
         with self._scan() as scan:
-            return scan.values(*self._whole(scan, family, grid_exponent))
+            return scan.values(*self._whole(scan, family, grid_exponent, Cells()))
 
     def counts(
-        self, column: str, candidates: Sequence[float], *, least: int = 1, unit: Unit | None = None
+        self,
+        column: str,
+        candidates: Sequence[float],
+        *,
+        least: int = 1,
+        unit: Unit | None = None,
+        missing: float | None = None,
     ) -> tuple[list[int], int]:
-        """#{x ≤ c} for each candidate c, and the number of records; what is no number is below every candidate."""
+        """#{x ≤ c} for each candidate c, and the number of records; a missing one is below every candidate, or has
+        the value that is given for it."""
         with self._scan(unit) as scan:
-            x = scan.selected(scan.numbers([column]), placed(nw.col("c0")).alias("c0"))
+            x = scan.selected(scan.numbers([column]), placed(filled(nw.col("c0"), missing)).alias("c0"))
             below = [nw.when(nw.col("c0") <= c).then(nw.lit(1)).otherwise(nw.lit(0)) for c in candidates]
             return _sized(scan.totals(x, below), least)
 
     def _scan(self, unit: Unit | None = None, groups: Groups | None = None) -> Scan:
         return Scan(self._source, self._progress, unit=unit, groups=groups)
 
-    def _statistics(self, scan: Scan, family: Any, grid_exponent: int) -> tuple[Any, Sequence[nw.Expr]]:
-        """A frame of whole numbers, and t(x) of them."""
+    def _statistics(self, scan: Scan, family: Any, grid_exponent: int, cells: Cells) -> tuple[Any, Sequence[nw.Expr]]:
+        """A frame of whole numbers, and t(x) of them; last, where records may be left out, 1 for each readable one."""
         if hasattr(family, "degrees"):
-            return self._moments(scan, family, grid_exponent)
-        frame, x = self._whole(scan, family, grid_exponent)
-        return scan.selected(frame, x.alias("c0")), family.statistic(nw.col("c0"))
+            return self._moments(scan, family, grid_exponent, cells)
+        frame, x = self._whole(scan, family, grid_exponent, cells)
+        if not cells.leaves_out:
+            return scan.selected(frame, x.alias("c0")), family.statistic(nw.col("c0"))
+        if getattr(family, "levels", None) is not None:  # what is no level is at −1, and adds to no count
+            is_level = nw.when(nw.col("c0") >= 0).then(nw.lit(1)).otherwise(nw.lit(0))
+            return scan.selected(frame, x.alias("c0")), [*family.statistic(nw.col("c0")), is_level]
+        kept = readable([nw.col("c0")])
+        frame = scan.selected(frame, (x * kept).alias("c0"), kept.alias("r"))
+        return frame, [*family.statistic(nw.col("c0")), nw.col("r")]
 
-    def _whole(self, scan: Scan, family: AbstractFamily, grid_exponent: int) -> tuple[Any, nw.Expr]:
+    def _whole(self, scan: Scan, family: AbstractFamily, grid_exponent: int, cells: Cells) -> tuple[Any, nw.Expr]:
         """One column, and the whole number that each of its records is."""
-        (column,) = family.columns
+        (column,), (missing,) = family.columns, cells.values(family)
         if (levels := getattr(family, "levels", None)) is not None:
-            return scan.positions(column, levels), nw.col("c0")
+            other = -1 if cells.leaves_out else 0 if missing is None else levels.index(missing)
+            return scan.positions(column, levels, other), nw.col("c0")
         bounds, outside = family.bounds, family.outside  # type: ignore[attr-defined]
-        return scan.numbers([column]), fixed_point(nw.col("c0"), bounds, outside, grid_exponent)
+        x = filled(nw.col("c0"), missing)  # type: ignore[arg-type]
+        return scan.numbers([column], family.yes_or_no, cells.true), fixed_point(x, bounds, outside, grid_exponent)
 
-    def _moments(self, scan: Scan, family: Any, grid_exponent: int) -> tuple[Any, list[nw.Expr]]:
-        """U_j · 2^k and U_i U_j, all in steps of 2^−2k, for U = 2^k u and 2k = grid_exponent."""
+    def _moments(self, scan: Scan, family: Any, grid_exponent: int, cells: Cells) -> tuple[Any, list[nw.Expr]]:
+        """U_j · 2^k and U_i U_j, all in steps of 2^−2k, for U = 2^k u and 2k = grid_exponent; all 0 of a record that is
+        left out."""
         unit = 2 ** (grid_exponent // 2)
         outside = getattr(family, "outside", "clamp")
         names = [f"c{i}" for i in range(len(family.columns))]
-        rows = zip(names, family.intervals, family.centre, family.half, strict=True)
-        whole = [scaled(nw.col(name), interval, outside, c, h, unit).alias(name) for name, interval, c, h in rows]
-        frame = scan.selected(scan.numbers(family.columns), *whole)
+        columns = [filled(nw.col(name), value) for name, value in zip(names, cells.values(family), strict=True)]  # type: ignore[arg-type]
+        rows = zip(columns, family.intervals, family.centre, family.half, strict=True)
+        whole = [scaled(column, interval, outside, c, h, unit) for column, interval, c, h in rows]
+        kept = [readable([nw.col(name) for name in names])] if cells.leaves_out else []
+        whole = [x * kept[0] for x in whole] if kept else whole
+        wanted = [*(x.alias(name) for x, name in zip(whole, names, strict=True)), *(r.alias("r") for r in kept)]
+        frame = scan.selected(scan.numbers(family.columns, family.yes_or_no, cells.true), *wanted)
         moments = zip(family.monomials([nw.col(name) for name in names]), family.degrees, strict=True)
-        return frame, [moment * unit if degree == 1 else moment for moment, degree in moments]
+        found = [moment * unit if degree == 1 else moment for moment, degree in moments]
+        return frame, [*found, *(nw.col("r") for _ in kept)]
+
+
+def _of_readable(totals: tuple[list[int], int]) -> tuple[list[int], int]:
+    """The sums, and the number of readable records, which is the last of the totals."""
+    *sums, readable_n = totals[0]
+    return sums, readable_n
 
 
 def _sized(totals: tuple[list[int], int], least: int) -> tuple[list[int], int]:

@@ -12,6 +12,7 @@ from noiseaware.artifact import checked_grid
 from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
+from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.given import kind
 from noiseaware.privacy import (
@@ -40,6 +41,7 @@ class Terms:
     selection: Selection | None
     unit: Unit | None
     groups: Groups | None
+    cells: Cells
     of_statistics: Guarantee
     of_n: Guarantee | None
     """What a private n may cost; None where n is public."""
@@ -55,13 +57,19 @@ class Terms:
         return 1 if self.unit is None else self.unit.max_records
 
     @property
+    def is_size_public(self) -> bool:
+        """True if everybody may know how many records the table has, of which n may be a part."""
+        return self.neighbours == "replace"
+
+    @property
     def least(self) -> int:
-        """The fewest records a table may hold; to refuse fewer would tell of a private n."""
-        return 1 if self.of_n is None else 0
+        """The fewest records a table may hold; to refuse fewer would tell of a private number."""
+        return 1 if self.is_size_public else 0
 
     def grid(self, family: AbstractFamily) -> Grid:
         """The grid of the statistics, if a release can have it."""
-        grid = finest_grid(family, self.of_statistics, self.neighbours, self.max_records)
+        leaves_out = self.cells.leaves_out
+        grid = finest_grid(family, self.of_statistics, self.neighbours, self.max_records, leaves_out=leaves_out)
         try:
             checked_grid(2.0**-grid.exponent, grid.mechanism)
         except ValueError as error:
@@ -89,23 +97,29 @@ def terms_of(
     bounds: Literal["private"] | None = None,
     bounds_share: Number = SHARE,
     bounds_quantiles: tuple[Number, Number] = QUANTILES,
+    missing: object = None,
+    true: object = None,
 ) -> Terms:
     """The terms that a person asks for, or a refusal; nothing of the table is needed."""
     promise = promised(epsilon=epsilon, rho=rho, delta=delta)
     person, groups = unit_of(unit, max_records), groups_of(by, levels)
     relation = neighbours_of(neighbours, person, groups)
     _check_family(family)
-    share = proper("n_share", n_share)
-    if relation == "replace" and share != N_SHARE:
-        raise ValueError("n_share must be left out unless neighbours='add_remove' makes n private.")
+    cells, share = cells_of(family, missing, true), proper("n_share", n_share)
+    has_public_n = relation == "replace" and not cells.leaves_out
+    if has_public_n and share != N_SHARE:
+        told = "neighbours='add_remove' or missing='leave_out'"
+        raise ValueError(f"n_share must be left out unless {told} makes n private.")
     each = 1 if person is None else person.max_records
     selection = _choice(family, kept_by(promise), relation, each, bounds, bounds_share, bounds_quantiles)
     if selection is not None and groups is not None:
         raise ValueError("bounds must be given where a table is released by groups, got private.")
+    if selection is not None and cells.leaves_out:
+        raise ValueError("bounds must be given where missing='leave_out', or missing be a number, got private bounds.")
     rest = kept_by(promise) if selection is None else selection.rest
-    of_n = None if relation == "replace" else part_of(rest, share)
-    of_statistics = rest if relation == "replace" else part_of(rest, 1 - share)
-    terms = Terms(promise, relation, selection, person, groups, of_statistics, of_n)
+    of_n = None if has_public_n else part_of(rest, share)
+    of_statistics = rest if has_public_n else part_of(rest, 1 - share)
+    terms = Terms(promise, relation, selection, person, groups, cells, of_statistics, of_n)
     for possible in [family] if selection is None else [within(family, ends) for ends in selection.extremes]:
         terms.grid(possible)  # on a ladder of powers of two no other bounds have a coarser or wider grid
     _ = terms.n_grid  # refuses a share that is too small

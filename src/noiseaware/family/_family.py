@@ -114,6 +114,11 @@ class AbstractFamily(eqx.Module):
         return {name: theta[..., j] for j, name in enumerate(self.parameters)}
 
     @property
+    def yes_or_no(self) -> tuple[str, ...]:
+        """The columns whose cells are yes or no, so that words such as `yes` count."""
+        return ()
+
+    @property
     def is_natural(self) -> bool:
         """Whether the released sums are those of an exponential family, so that θ given them needs no records."""
         return True

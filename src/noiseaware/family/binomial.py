@@ -71,7 +71,10 @@ class AbstractSuccesses(AbstractScalarFamily):
 
 
 class Bernoulli(AbstractSuccesses):
-    """Bernoulli(θ): a record is 1 with probability θ. In a table, whatever is not true or a number ≥ 1 counts as 0."""
+    """Bernoulli(θ): a record is yes with probability θ.
+
+    In a table true, t, yes, y, on and numbers of 1 or more are yes, and false, f, no, n, off and lesser numbers are no.
+    """
 
     column: str | None = eqx.field(static=True)
     name: ClassVar[str] = "bernoulli"
@@ -82,6 +85,10 @@ class Bernoulli(AbstractSuccesses):
     @property
     def trials(self) -> int:
         return 1
+
+    @property
+    def yes_or_no(self) -> tuple[str, ...]:
+        return self.columns
 
 
 class Binomial(AbstractSuccesses):

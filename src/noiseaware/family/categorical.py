@@ -22,7 +22,8 @@ MOST_LEVELS = 100_000
 
 
 class Categorical(AbstractFamily):
-    """Categorical(θ) over public levels. In a table, whatever is not a level counts as the first one."""
+    """Categorical(θ) over public levels. In a table, whatever is not a level is missing, and counts as the first one
+    unless `missing` of the release says otherwise."""
 
     column: str | None = eqx.field(static=True)
     levels: tuple = eqx.field(static=True)

@@ -20,8 +20,8 @@ _YES_OR_NO = (0.0, 1.0)
 
 
 class LogisticRegression(AbstractGeneralizedLinear):
-    """Logistic regression of the column y, 0 or 1, on the columns x; bounds are those of x. Without bounds, nothing was
-    clamped."""
+    """Logistic regression of the column y, yes or no, on the columns x; bounds are those of x. Without bounds, nothing
+    was clamped."""
 
     x: tuple[str, ...] = eqx.field(static=True)
     y: str = eqx.field(static=True)
@@ -35,6 +35,10 @@ class LogisticRegression(AbstractGeneralizedLinear):
         self.intervals = checked_intervals(self._with_own(bounds), self.columns)
         if self.intervals is not None and self.intervals[-1] != _YES_OR_NO:
             raise ValueError(f"bounds of {self.y} must be (0, 1), or left out, got {self.intervals[-1]}.")
+
+    @property
+    def yes_or_no(self) -> tuple[str, ...]:
+        return (self.y,)
 
     def _with_own(self, bounds: object) -> object:
         """The bounds of x, and beside them those of y, which need not be said."""
