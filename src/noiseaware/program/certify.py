@@ -30,9 +30,10 @@ from noiseaware.program.distribution import Distribution, Observation
 from noiseaware.program.evaluate import rounded
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.pattern import Count, all_moments, is_linear, one_count
-from noiseaware.program.program import Program, Trace, inferred, terms, trace
+from noiseaware.program.program import Program, Trace, trace
 from noiseaware.program.prover import Prover
 from noiseaware.program.refute import counterexample
+from noiseaware.program.result import inferred, terms
 from noiseaware.program.term import (
     Constant,
     Distance,
@@ -60,7 +61,7 @@ def check(program: Program, *, seconds: float = _SECONDS) -> Verdict:
     traced = trace(program)
     proof = _Proof(traced, Prover(start + seconds))
     proof.run()
-    told = {"program": program, "obligations": tuple(proof.obligations)}
+    told = {"program": traced.program, "obligations": tuple(proof.obligations)}
     if all(obligation.is_proved for obligation in proof.obligations):
         told |= {"epsilon": proof.epsilon, "delta": proof.delta, "trace": traced, "moves": proof.moves}
         told |= {"lemmas": tuple(known for known in lemma.LEMMAS if known in proof.lemmas)}

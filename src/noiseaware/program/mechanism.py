@@ -67,6 +67,10 @@ class Mechanisms(Guarded):
     observations: list[Observation] = field(default_factory=list)
     open_record: Record | None = None
 
+    def seal(self) -> None:
+        """Copy what was used into lists of Python's own type: a list of another's could hide a mechanism."""
+        self.drawn, self.maps, self.observations = list(self.drawn), list(self.maps), list(self.observations)
+
     def laplace(self, value: Any, *, epsilon: Any, sensitivity: Any = None) -> Any:
         """The value, or each of several, with Laplace noise of scale sensitivity/ε."""
         several = isinstance(value, list | tuple)
@@ -120,6 +124,7 @@ class Mechanisms(Guarded):
     def _candidates(self, candidates: Any) -> "tuple[Term | Distribution, ...]":
         if not isinstance(candidates, Sequence) or isinstance(candidates, str) or len(candidates) < 2:
             raise Escape("candidates must be a list of at least two, or pp.posteriors(…).", here())
+        candidates = tuple(candidates)
         levels = () if self.open_record is None else self.open_record.database.records.levels
         if levels and all(candidate in levels for candidate in candidates if not isinstance(candidate, Guarded)):
             return tuple(term(levels.index(candidate)) for candidate in candidates)
@@ -145,18 +150,17 @@ class Mechanisms(Guarded):
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """A function of public values, run after everything else: post-processing."""
+    """A function of public values, called when nothing else is left to do: post-processing."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    line: str
 
 
 def apply(function: Callable[..., Any], *arguments: Any) -> Applied:
     """Any function at all of public values: an engine of the library, a plot, a decision. It costs nothing."""
     if not callable(function):
         raise Escape("apply must be given a function first.", here())
-    return Applied(function, arguments, here())
+    return Applied(function, arguments)
 
 
 def _symbol(sample: "Term | Distribution") -> "Variable | Distribution":

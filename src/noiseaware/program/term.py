@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from noiseaware.program.escape import Escape, Guarded, here
+from noiseaware.program.frozen import frozen
 
 if TYPE_CHECKING:
     from noiseaware.program.database import Database
@@ -158,12 +159,17 @@ class Sample(Term):
     distribution: "Distribution"
 
 
+TERMS = frozenset({Constant, Size, Statistic, Record, Variable, Operation, Draw, Distance, Sample})
+"""Every kind of term. A subclass is none: it could answer the check one thing, and the run another."""
+
+
 def term(value: Any) -> Term:
     """A number, or a text that spells one, as an exact constant: 0.1 is one tenth."""
     if isinstance(value, Term):
         return value
     try:
-        return Constant(Fraction(str(int(value) if isinstance(value, bool) else value)))
+        known = frozen(value)
+        return Constant(Fraction(str(int(known) if isinstance(known, bool) else known)))
     except (ValueError, ZeroDivisionError, TypeError):
         raise Escape(f"a value in a program must be a number, got {type(value).__name__}.", here()) from None
 

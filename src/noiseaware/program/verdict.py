@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from noiseaware.privacy import Approximate, Promise, Pure, plain
 from noiseaware.program.lemma import Lemma
 from noiseaware.program.program import Program, Trace
+from noiseaware.program.result import assembled
 
 if TYPE_CHECKING:
     from noiseaware.custodian.ledger import Ledger
@@ -76,7 +77,9 @@ class Certified(Verdict):
         """What the program returns for a table: charged to the ledger, with exact noise, from the traced terms."""
         from noiseaware.custodian.execute import execute
 
-        return execute(self, table, ledger=ledger)
+        public = execute(self, table, ledger=ledger)
+        del table  # a function of the program could look for it on the stack
+        return assembled(self.trace.result, public)
 
 
 class _Refused(Verdict):
