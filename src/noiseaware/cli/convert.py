@@ -22,6 +22,10 @@ def convert(
     family: Annotated[
         Literal["poisson", "bernoulli", "geometric"], typer.Option(help="The model of a count.")
     ] = "poisson",
+    rounding: Annotated[
+        Literal["nearest", "midpoint"],
+        typer.Option(help="How a table's column rounded_to was rounded to: midpoint is 3 for 1 to 6 under base 6."),
+    ] = "nearest",
     n: Annotated[int, typer.Option("-n", help="Records behind each count, where the file does not say.")] = 1,
     prior: Annotated[str | None, typer.Option(help='Print a posterior for each row: "gamma(1, 0.05)".')] = None,
     draws: Annotated[int, typer.Option(help="Draws for each row.")] = 1000,
