@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-import noiseaware as na
 import typer
 
+import noiseaware as na
 from noiseaware.cli import app
 
 PROGRAMS = Path(__file__).parents[2] / "examples" / "programs"
