@@ -144,7 +144,8 @@ def _bounds(bounds: tuple[Number, Number] | None) -> tuple[Fraction, Fraction] |
     try:
         low, high = (Fraction(str(bound)) for bound in bounds)
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be two finite numbers (low, high), got {bounds}.") from None
+        advice = "write them in brackets, as in pp.Reals((0, 30), adjacency='replace')"
+        raise ValueError(f"bounds must be two finite numbers (low, high), got {bounds}; {advice}.") from None
     if low >= high:
         raise ValueError(f"bounds must have low < high, got {bounds}.")
     if max(-low, high) > _MOST or high - low < Fraction(1, _MOST):

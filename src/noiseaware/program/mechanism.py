@@ -84,7 +84,7 @@ class Mechanisms(Guarded):
             raise Escape("gaussian must be given one value; draw one for each of several.", here())
         given = constant(term(delta))
         if given is None or not 0 < given < 1:
-            raise ValueError(f"delta must be a number between 0 and 1, got {delta!r}.")
+            raise ValueError(f"{here()}: delta must be a number between 0 and 1, got {delta!r}.")
         return Draw(self._add("gaussian", [value], epsilon, sensitivity, delta=given))
 
     def exponential(
@@ -107,7 +107,7 @@ class Mechanisms(Guarded):
             raise Escape("sample must be given a beta posterior, as pp.infer gives it.", here())
         low, high = (constant(term(end)) for end in within)
         if low is None or high is None or not 0 < low < high < 1:
-            raise ValueError(f"within must be two numbers between 0 and 1 in order, got {within}.")
+            raise ValueError(f"{here()}: within must be two numbers between 0 and 1 in order, got {within}.")
         return Draw(self._add("sample", [], 1, None, within=(low, high), posterior=posterior))
 
     def _add(self, name: str, values: list[Any], epsilon: Any, sensitivity: Any, **given: Any) -> Mechanism:
@@ -115,7 +115,7 @@ class Mechanisms(Guarded):
         for what, number in (("epsilon", price), ("sensitivity", width)):
             known = None if number is None else constant(number)
             if known is not None and known <= 0:
-                raise ValueError(f"{what} must be positive, got {known}.")
+                raise ValueError(f"{here()}: {what} must be positive, got {known}.")
         line, terms = here(), tuple(term(value) for value in values)
         made = Mechanism(name, terms, price, line, sensitivity=width, record=self.open_record, **given)
         self.drawn.append(made)

@@ -8,7 +8,7 @@ same draw used twice is one draw.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from noiseaware.program.escape import Escape, Guarded, here
 from noiseaware.program.frozen import frozen
@@ -87,6 +87,10 @@ class Term(Guarded):
 
     __hash__ = Guarded.__hash__  # type: ignore[assignment] # defining __eq__ would drop it
 
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        advice = "leave the brackets out, as in db.size"
+        raise Escape(f"{self.described} is a number and cannot be called; {advice}.", here())
+
     def __repr__(self) -> str:
         return f"<{self.described}>"
 
@@ -103,6 +107,9 @@ class Size(Term):
     """The number of records."""
 
     database: "Database"
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise Escape("size is an attribute of the database: write db.size, without brackets.", here())
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -118,7 +118,11 @@ class Refuted(_Refused):
     def reason(self) -> str:
         slack = f" and {plain(self.program.delta)}" if self.program.delta else ""
         rule = f"the first is more than e^{plain(self.program.epsilon)} times the second{slack}"
-        return f"{str(self.counterexample)[0].upper()}{str(self.counterexample)[1:]}: {rule}."
+        failed = next(
+            (o for o in self.obligations if not o.is_proved and o.advice.startswith("give sensitivity")), None
+        )
+        advice = "" if failed is None else f"; {failed.advice}"
+        return f"{str(self.counterexample)[0].upper()}{str(self.counterexample)[1:]}: {rule}{advice}."
 
 
 @dataclass(frozen=True, kw_only=True)
