@@ -26,8 +26,7 @@ def test_infer_json_is_the_posterior(clinic, run):
     assert document["parameters"]["theta"]["interval"] == [estimate.low, estimate.high]
     assert (document["method"], document["is_exact"], document["seed"]) == ("naive", False, 0)
     assert document["naive"]["theta"]["interval"][0] > 0.1
-    assert re.fullmatch(r"noiseaware: 500 draws in \d+ s\n", done.stderr)
-    assert run(*INFER, "--json", "--quiet").stderr == ""
+    assert done.stderr == ""
     assert json.loads(run(*INFER, "--json", "--draws", "1").stdout)["parameters"]["theta"]["sd"] is None
 
 
@@ -38,9 +37,7 @@ def test_infer_prints_both_answers_and_writes_files(clinic, run):
     assert "if naive" in done.stdout
     assert "Exact: 4,000 independent draws" in done.stdout
     assert "seed " in done.stdout
-    *written, last = done.stderr.splitlines()
-    assert written == ["noiseaware: wrote p.html", "noiseaware: wrote p.nc"]
-    assert last.startswith("noiseaware: 4,000 draws in ")
+    assert done.stderr.splitlines() == ["noiseaware: wrote p.html", "noiseaware: wrote p.nc"]
     assert (clinic / "p.nc").read_bytes()[:4] == b"\x89HDF"
     assert (clinic / "p.html").read_text().startswith("<!doctype html>")
 

@@ -54,7 +54,7 @@ def convert(
     from noiseaware import interop
 
     options = {"rounding": rounding} if kind == "table" else {}
-    with working(f"reading {file}", is_quiet=quiet):
+    with working(f"reading {file}", is_quiet=quiet, is_logged=True):
         releases = getattr(interop, kind)(file, family=getattr(families, family.title())(), n=n, **options)
     if output is not None:
         _save(releases, Path(output), force=force, is_quiet=quiet)
@@ -65,7 +65,8 @@ def convert(
         with counting("posteriors", is_quiet=quiet) as progress:
             found = infer_each(releases, parse(prior), num_draws=draws, seed=seed, progress=progress)
         _print(found)
-        say_done(f"{len(found):,} {'posterior' if len(found) == 1 else 'posteriors'}", started, is_quiet=quiet)
+        made = f"{len(found):,} {'posterior' if len(found) == 1 else 'posteriors'}"
+        say_done(made, time.perf_counter() - started, is_quiet=quiet)
 
 
 def _save(releases: "list[Release]", folder: Path, *, force: bool, is_quiet: bool) -> None:

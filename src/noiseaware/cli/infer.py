@@ -66,15 +66,16 @@ def infer(
     normal_inverse_wishart for multivariate_normal.
     """
     _check_outputs(path, output, report, force=force, json=json)
-    started = time.perf_counter()
     if calibrate and report is None:
         raise ValueError("--calibrate must go with --report, the page that it is told on.")
     from noiseaware.posterior import infer as infer_posterior
 
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
-    with working("drawing from the posterior", is_quiet=quiet):
+    started = time.perf_counter()
+    with working("drawing from the posterior", is_quiet=quiet, is_logged=True):
         posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
+    seconds = time.perf_counter() - started
     if strict:
         _check_diagnostics(posterior)
     if report is not None:
@@ -87,7 +88,7 @@ def infer(
     for written in filter(None, (report, output)):
         if written != "-":
             say(f"wrote {written}")
-    say_done(f"{posterior.num_draws:,} draws", started, is_quiet=quiet)
+    say_done(f"{posterior.num_draws:,} draws", seconds, is_quiet=quiet, is_long_only=True)
 
 
 def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> "Calibration | None":

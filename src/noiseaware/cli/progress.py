@@ -54,10 +54,10 @@ def watching(*, is_quiet: bool, is_size_public: bool) -> "Iterator[Callable[[Pro
 
 
 @contextmanager
-def working(what: str, *, is_quiet: bool) -> "Iterator[None]":
-    """A clock beside what is being done, for work whose end is not known beforehand; a line now and then in a log."""
+def working(what: str, *, is_quiet: bool, is_logged: bool = False) -> "Iterator[None]":
+    """A clock beside what is being done, for work whose end is not known beforehand; if logged, a line now and then."""
     if not _is_looked_at(is_quiet):
-        with _telling(lambda: what, is_quiet=is_quiet):
+        with _telling(lambda: what, is_quiet=is_quiet or not is_logged):
             yield
         return
     from rich.console import Console
@@ -88,11 +88,15 @@ def counting(what: str, *, is_quiet: bool) -> "Iterator[Callable[[int, int], Non
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def say_done(what: str, started: float, *, is_quiet: bool) -> None:
-    """Say at the end what was done, where not both of its output and its progress were seen on a terminal."""
+def say_done(what: str, seconds: float, *, is_quiet: bool, is_long_only: bool = False) -> None:
+    """Say at the end what was done, where not both of its output and its progress were seen on a terminal.
+
+    With `is_long_only`, nothing is said of work that was too short for a line on how far it is.
+    """
     is_seen = _is_looked_at(is_quiet) and sys.stdout is not None and sys.stdout.isatty()
-    if not is_quiet and not is_seen and sys.stderr is not None:
-        say(f"{what} in {time.perf_counter() - started:.0f} s")
+    is_short = is_long_only and seconds < _EVERY
+    if not is_quiet and not is_seen and not is_short and sys.stderr is not None:
+        say(f"{what} in {seconds:.0f} s")
 
 
 @contextmanager
