@@ -2,6 +2,8 @@
 
 import csv
 import dataclasses
+import importlib.util
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -67,6 +69,21 @@ def test_verdict_says_what_happened(own, naive, said):
     lines = _bars(own, naive, 1.0).plain.splitlines()
     assert len(lines) == 3
     assert max(len(line) for line in lines) <= 61
+
+
+def test_an_analyst_is_told_at_once_what_is_missing(tmp_path, monkeypatch):
+    """The folder was made, half the story told, and the folder left."""
+    monkeypatch.chdir(tmp_path)
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "opendp" else found(name))
+    done = CliRunner().invoke(app, ["demo"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert (
+        done.stderr == 'noiseaware: this needs opendp, which is not installed: pip install "noiseaware[custodian]".\n'
+    )
+    assert list(tmp_path.iterdir()) == []
+    readme = Path(__file__).parents[1] / "README.md"
+    assert 'pip install "noiseaware[custodian]"' in readme.read_text(encoding="utf-8")
 
 
 def test_demo_folder_must_have_a_home(tmp_path):

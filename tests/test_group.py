@@ -43,6 +43,17 @@ def test_the_seed_decides_and_no_two_share_their_draws(seed):
     assert len({draws[0] for draws in drawn}) == 3
 
 
+def test_many_go_through_in_batches_and_each_is_told(seed, monkeypatch):
+    releases = [count(y, na.mechanism.DiscreteLaplace(3.0)) for y in range(12)]
+    whole, told = na.infer_each(releases, PRIOR, num_draws=50, seed=seed), []
+    monkeypatch.setattr("noiseaware.group._AT_A_TIME", 5)
+    progress = lambda done, total: told.append((done, total))  # noqa: E731
+    parts = na.infer_each(releases, PRIOR, num_draws=50, seed=seed, progress=progress)
+    assert told == [(done, 12) for done in range(1, 13)]
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one.draws["theta"], other.draws["theta"], rtol=1e-9)
+
+
 def test_refusals():
     with pytest.raises(ValueError, match="release must be"):
         na.infer_each(["wait.json"], PRIOR)

@@ -9,6 +9,7 @@ import textwrap
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -249,6 +250,37 @@ def test_saved_draws_come_back(tmp_path):
         posterior.save(path)
     posterior.save(path, force=True)
     assert [p.name for p in tmp_path.iterdir()] == ["posterior.nc"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".CSV"])
+def test_draws_are_saved_as_a_table_with_a_row_for_each_and_the_names_of_the_summary(suffix, tmp_path):
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=100, seed=5)
+    path = tmp_path / f"draws{suffix}"
+    posterior.save(path)
+    read = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path, dtype=str).astype(float)
+    assert list(read.columns) == list(posterior.summary().index)
+    np.testing.assert_array_equal(read.to_numpy(), posterior.draws["theta"])
+    with pytest.raises(ValueError, match="exists already"):
+        posterior.save(path)
+    posterior.save(path, force=True)
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("name", ["draws", "draws.txt", "draws.h5", "draws.csv.gz", "draws.json"])
+def test_draws_in_a_form_that_no_suffix_says_are_refused(name, tmp_path):
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=10, seed=0)
+    with pytest.raises(
+        ValueError, match=r"^output must end in \.nc \(netCDF\), \.csv or \.parquet, which is its form, got "
+    ):
+        posterior.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
+    posterior = na.infer(CELLS, FLAT, method="naive", num_draws=10, seed=0)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r'^this needs pyarrow, .*: pip install "noiseaware\[parquet\]"\.$'):
+        posterior.save(tmp_path / "draws.parquet")
 
 
 def test_truth_by_value_or_by_name():

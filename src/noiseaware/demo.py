@@ -18,6 +18,7 @@ from rich.text import Text
 
 import noiseaware as na
 from noiseaware import words
+from noiseaware.extra import require
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
@@ -52,6 +53,7 @@ class _Question:
 
 def demo(folder: str | os.PathLike = "noiseaware-demo") -> Path:
     """Tell the story on the terminal and leave its files in a folder that was not there before."""
+    require("custodian")  # before anything is written
     console = Console(highlight=False)
     home = _fresh(Path(folder))
     total = _write_table(home / "clinic.csv")

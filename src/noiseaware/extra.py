@@ -1,12 +1,22 @@
 """Which extra brings a package that is not installed."""
 
+import importlib.util
+
 _EXTRAS = {
     "custodian": ("duckdb", "narwhals", "opendp"),
     "numpyro": ("numpyro",),
+    "parquet": ("pyarrow",),
     "postgres": ("ibis", "psycopg"),
     "program": ("mpmath", "z3"),
     "spark": ("pyspark",),
 }
+
+
+def require(extra: str) -> None:
+    """Refuse work that would end for want of a package of an extra, before it begins."""
+    for package in _EXTRAS[extra]:
+        if importlib.util.find_spec(package) is None:
+            raise ModuleNotFoundError(f"No module named {package!r}", name=package)
 
 
 def explained(error: ModuleNotFoundError) -> str:

@@ -5,7 +5,7 @@ are sorted by what it is compiled for, the family and the kind of law, and their
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,10 @@ from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact
 from noiseaware.seed import own_seed
 
+Progress = Callable[[int, int], None]
+_AT_A_TIME = 1000
+"""Releases that go through the sampler before progress is told: some seconds of work."""
+
 
 def infer_each(
     releases: Iterable[Release],
@@ -28,11 +32,13 @@ def infer_each(
     method: str = "auto",
     num_draws: int = 1000,
     seed: int | None = None,
+    progress: Progress | None = None,
 ) -> list[Posterior]:
     """A posterior for each release, of its own parameter, in their order.
 
     The groups have nothing in common but the prior; `infer` with a list is for tables that share one parameter.
     Releases that say the very same are of different groups too, and have random numbers of their own.
+    `progress` is called with how many releases are done, and of how many.
     """
     releases = list(releases)
     for release in releases:
@@ -46,9 +52,13 @@ def infer_each(
     for places in kinds.values():
         some = [releases[place] for place in places]
         if _is_stackable(some[0]) and method_for(some[0], method) == "exact":
-            found |= dict(zip(places, _at_once(some, prior, [seeds[p] for p in places], num_draws), strict=True))
+            drawn = _at_once(some, prior, [seeds[p] for p in places], num_draws)
         else:
-            found[places[0]] = infer(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])
+            drawn = iter([infer(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])])
+        for place, posterior in zip(places, drawn, strict=True):
+            found[place] = posterior
+            if progress is not None:
+                progress(len(found), len(releases))
     return [found[place] for place in range(len(releases))]
 
 
@@ -75,8 +85,8 @@ def _kind(release: Release) -> Hashable:
     return family, tuple(map(float, leaves)), type(release.mechanism), release.within is None, release.grid == 1
 
 
-def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], num_draws: int) -> list[Posterior]:
-    """Draws of each by the exact sampler."""
+def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], num_draws: int) -> Iterator[Posterior]:
+    """Draws of each by the exact sampler; so many at a time."""
     family = releases[0].family
     prior = checked_prior(family, prior)
     with jax.enable_x64(True):
@@ -85,12 +95,18 @@ def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], nu
         laws = jax.tree.map(_stacked, *(exact.law_of(release) for release in releases))
         y = jnp.asarray([float(release.values[0]) for release in releases])
         n = jnp.asarray([float(release.n) for release in releases])
-        drawn = np.asarray(exact.each(keys, family, prior, laws, y, n, num_draws=num_draws))  # type: ignore[arg-type]
-    check_finite("exact", family.named(drawn))
-    return [
-        Posterior(family.named(row), release, prior, "exact", exact.explanation(release, prior), seed)
-        for row, release, seed in zip(drawn, releases, seeds, strict=True)
-    ]
+        listed = exact.num_listed(family, laws, y, n)
+    for start in range(0, len(releases), _AT_A_TIME):
+        # All batches are of one size, so that nothing is compiled twice: the last may repeat some of the one before.
+        first = max(0, min(start, len(releases) - _AT_A_TIME))
+        batch = slice(first, first + _AT_A_TIME)
+        with jax.enable_x64(True):
+            part = jax.tree.map(lambda leaf, batch=batch: leaf[batch], (keys, laws, y, n))
+            drawn = exact.each(part[0], family, prior, *part[1:], num_draws=num_draws, listed=listed)
+        rows, after = np.asarray(drawn)[start - first :], start + _AT_A_TIME
+        check_finite("exact", family.named(rows))
+        for row, release, seed in zip(rows, releases[start:after], seeds[start:after], strict=True):
+            yield Posterior(family.named(row), release, prior, "exact", exact.explanation(release, prior), seed)
 
 
 def _stacked(*leaves) -> jax.Array:

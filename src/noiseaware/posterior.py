@@ -25,6 +25,7 @@ from noiseaware.baseline import naive
 from noiseaware.diagnostic import CHAINS, diagnostics, doubt
 from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
+from noiseaware.form import form_of
 from noiseaware.given import whole
 from noiseaware.marginal import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
@@ -273,12 +274,17 @@ class Posterior:
         )
 
     def save(self, path: str | os.PathLike, *, force: bool = False) -> None:
-        """Write the draws as netCDF, whole or not at all; ArviZ reads it with `from_netcdf`."""
+        """Write the draws, whole or not at all, in the form that the suffix says.
+
+        .nc is netCDF, which ArviZ reads with `from_netcdf`; .csv and .parquet are tables with a row for each draw and a
+        column for each number, named as in `summary`.
+        """
         path = Path(path)
+        write = form_of(path)
         check_free(path, force=force)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
             draft = Path(folder) / path.name
-            self.to_arviz().to_netcdf(draft, engine="h5netcdf")
+            write(self, draft)
             os.replace(draft, path)
 
     def plot(self, truth: Truth | None = None) -> "matplotlib.figure.Figure":

@@ -92,3 +92,73 @@ def test_every_example_is_certified_from_the_command_line(run, tmp_path):
     for path in sorted(EXAMPLES.glob("*.py")):
         shutil.copy(path, tmp_path)
         assert run("check", path.name).exit_code == 0, path.name
+
+
+BROKEN = """
+from __future__ import annotations
+import noiseaware.program as pp
+
+@pp.program(epsilon=1)
+def unbounded(p, db: pp.Reals(0, 30, adjacency="replace")):
+    return p.laplace(db.sum(), epsilon=1)
+
+@pp.program(epsilon=-1)
+def free(p, db: pp.Booleans(adjacency="replace")):
+    return db.size
+
+@pp.program(epsilon=1)
+def lazy(p, db: pp.Booleans(adjacency="replace")):
+    yield db.count()
+
+assigned = pp.program(epsilon=1)(3)
+
+@pp.program(epsilon=1)
+def impossible(p, db: pp.Booleans(adjacency="replace")):
+    return p.laplace(db.count(), epsilon=-1)
+
+@pp.program(epsilon=1)
+def own_mistake(p, db: pp.Booleans(adjacency="replace")):
+    return [1, 2][7]
+
+@pp.program(epsilon=1)
+def called(p, db: pp.Booleans(adjacency="replace")):
+    return p.laplace(db.count() / db.size(), epsilon=1)
+
+@pp.program(epsilon=1)
+def fine(p, db: pp.Booleans(adjacency="replace")):
+    return p.laplace(db.count(), epsilon=1)
+"""
+
+
+def test_a_bad_program_is_told_with_its_line_and_hides_no_other(run, tmp_path):
+    (tmp_path / "p.py").write_text(BROKEN)
+    done = run("check", "p.py", "--json")
+    assert done.exit_code == 1
+    found = {one["program"]: one for one in json.loads(done.stdout)}
+    assert found.pop("fine")["verdict"] == "certified"
+    assert {one["verdict"] for one in found.values()} == {"not proved"}
+    reasons = {name: one["reason"] for name, one in found.items()}
+    assert reasons == {
+        "unbounded": reasons["unbounded"],
+        "free": "p.py, line 9: epsilon must be positive, got -1.",
+        "lazy": "p.py, line 13: program lazy must return its result, and not yield or await.",
+        "assigned": "p.py, line 17: program must be made of a function, def or lambda, got int.",
+        "impossible": "p.py, line 21: epsilon must be positive, got -1.",
+        "own_mistake": "p.py, line 25: IndexError: list index out of range",
+        "called": "p.py, line 29: size is an attribute of the database: write db.size, without brackets.",
+    }
+    assert reasons["unbounded"].startswith("p.py, line 5: bounds must be two finite numbers (low, high), got 0; write")
+    done = run("check", "p.py", env={"COLUMNS": "200"})
+    assert done.exit_code == 1
+    assert done.stdout.count("? not proved") == 7
+    assert "✓ certified  fine" in done.stdout
+    assert "p.py, line 21: epsilon must be positive" in done.stdout
+    assert run("check", "p.py:fine").exit_code == 0
+    assert run("check", "p.py:lazy").exit_code == 1
+
+
+def test_a_file_that_fails_elsewhere_is_refused_with_its_line(refused, tmp_path):
+    (tmp_path / "p.py").write_text("import noiseaware.program as pp\n\nLEVELS = pp.Booleans(adjacency='swap')\n")
+    assert "file must be a Python file that runs, got p.py, line 3: adjacency must be" in refused("check", "p.py")
+    (tmp_path / "p.py").write_text("def f(:\n")
+    assert "p.py, line 1" in refused("check", "p.py")

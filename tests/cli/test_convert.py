@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import time
 
 import pytest
 
@@ -31,6 +33,31 @@ def test_releases_into_a_folder(run, refused, counts, tmp_path):
     assert (south.n, south.within) == (2, ((-float("inf"), 0.0),))
     assert "0001.json exists already" in refused("convert", counts, "-o", "rows")
     assert run("infer", "rows/0002.json", "--prior", "gamma(1, 0.05)", "--seed", 1).exit_code == 0
+
+
+def test_midpoints_by_an_option_or_a_column(run, refused, tmp_path):
+    (tmp_path / "openings.csv").write_text("place,value,family,scale,rounded_to\na,3,none,,6\nb,0,none,,6\n")
+    assert "row 1: value must be a multiple of rounded_to 6, got 3; midpoint" in refused(
+        "convert", "openings.csv", "-o", "x"
+    )
+    assert not (tmp_path / "x").exists()
+    assert run("convert", "openings.csv", "--rounding", "midpoint", "-o", "rows").exit_code == 0
+    assert na.load(tmp_path / "rows" / "0001.json").within == ((1.0, 6.0),)
+    assert "--rounding must go with --as table" in refused(
+        "convert", "openings.csv", "--as", "census_estimates", "--rounding", "midpoint", "-o", "y"
+    )
+
+
+def test_a_log_is_told_how_far_a_conversion_is(run, counts, monkeypatch, tmp_path):
+    done = run("convert", counts, "--prior", "gamma(1, 0.05)", "--seed", 1)
+    assert re.fullmatch(r"noiseaware: 2 posteriors in \d+ s\n", done.stderr)
+    assert run("convert", counts, "--prior", "gamma(1, 0.05)", "--quiet").stderr == ""
+    monkeypatch.setattr("noiseaware.cli.progress._EVERY", 0.02)
+    save = na.Release.save
+    monkeypatch.setattr("noiseaware.Release.save", lambda *words, **more: time.sleep(0.1) or save(*words, **more))
+    lines = run("convert", counts, "-o", "rows").stderr.splitlines()
+    assert "noiseaware: 1 of 2 releases, 0 s so far" in lines
+    assert lines[-1] == "rows: 2 releases"
 
 
 def test_refusals(refused, counts):

@@ -5,6 +5,7 @@ import json
 import math
 import pathlib
 import re
+import time
 
 import pytest
 from tests.cli.conftest import replaced
@@ -39,6 +40,36 @@ def test_infer_prints_both_answers_and_writes_files(clinic, run):
     assert done.stderr.splitlines() == ["noiseaware: wrote p.html", "noiseaware: wrote p.nc"]
     assert (clinic / "p.nc").read_bytes()[:4] == b"\x89HDF"
     assert (clinic / "p.html").read_text().startswith("<!doctype html>")
+
+
+def test_draws_in_the_form_that_the_suffix_says(clinic, run):
+    """Draws were written to draws.csv as HDF5."""
+    done = run(*INFER, "--draws", "50", "-o", "draws.csv")
+    assert done.exit_code == 0, done.stderr
+    assert run(*INFER, "--draws", "50", "-o", "draws.parquet").exit_code == 0
+    header, *rows = (clinic / "draws.csv").read_text().splitlines()
+    assert (header, len(rows)) == ("theta", 50)
+    drawn = na.infer(na.load("ill.json"), na.prior.Beta(1, 1), method="naive", num_draws=50, seed=0).draws["theta"]
+    assert [float(row) for row in rows] == drawn.tolist()
+    assert (clinic / "draws.parquet").read_bytes()[:4] == b"PAR1"
+
+
+@pytest.mark.parametrize("output", ["draws.txt", "draws", "draws.h5"])
+def test_a_form_that_there_is_not_is_refused_before_any_work(output, refused, monkeypatch):
+    monkeypatch.setattr("noiseaware.posterior.infer", None)
+    assert "output must end in .nc (netCDF), .csv or .parquet" in refused(*INFER, "-o", output)
+
+
+def test_a_log_is_told_now_and_then_that_work_goes_on(run, monkeypatch):
+    from noiseaware import posterior
+
+    drawn = posterior.infer
+    monkeypatch.setattr("noiseaware.cli.progress._EVERY", 0.05)
+    monkeypatch.setattr("noiseaware.posterior.infer", lambda *words, **more: time.sleep(0.3) or drawn(*words, **more))
+    lines = run(*INFER, "--draws", "50").stderr.splitlines()
+    assert lines[0] == "noiseaware: drawing from the posterior, 0 s so far"
+    assert lines[-1].startswith("noiseaware: 50 draws in ")
+    assert run(*INFER, "--draws", "50", "--quiet").stderr == ""
 
 
 def test_infer_from_stdin_and_to_stdout(clinic, run):
@@ -103,7 +134,11 @@ def test_damaged_release_is_refused(kind, clinic, refused):
         (("infer", "none.json", *INFER[2:]), "release file must exist, got none.json"),
         (("infer", ".", *INFER[2:]), "release file must be readable"),
         (("infer", "ill.json"), "--prior"),
-        ((*INFER, "-o", "ill.json"), "exists already"),
+        (
+            (*INFER, "-o", "ill.json"),
+            "output must end in .nc (netCDF), .csv or .parquet, which is its form, got ill.json.",
+        ),
+        ((*INFER, "-o", "draws.hdf5", "--force"), "output must end in .nc (netCDF), .csv or .parquet"),
         ((*INFER, "--report", "ill.json", "--force"), "output must not be the release itself, got ill.json."),
         ((*INFER, "--report", "none/p.html"), "output folder must exist"),
         ((*INFER, "--report", "x", "-o", "x"), "must be different files"),

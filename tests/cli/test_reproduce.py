@@ -9,6 +9,8 @@ def test_a_figure_is_written_and_not_overwritten(monkeypatch, tmp_path, run, ref
     assert done.exit_code == 0
     assert done.stdout.split() == ["pictures/figure2.csv"]
     assert (tmp_path / "pictures" / "figure2.csv").read_text().split() == ["a", "0.5"]
+    assert done.stderr.startswith("noiseaware: took ")
+    assert run("reproduce", "figure2", "--folder", "quiet", "--quiet").stderr == ""
     assert "exists already" in refused("reproduce", "figure2", "--folder", "pictures")
     assert run("reproduce", "figure2", "--folder", "pictures", "--force").exit_code == 0
 

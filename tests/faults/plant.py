@@ -27,7 +27,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTS = Path(__file__).resolve().parent
-FOLDERS = ("custodian", "family", "mechanism", "program", "sampler", "noiseaware")  # the last: what lies beside them
+FOLDERS = (
+    "custodian",
+    "family",
+    "interop",
+    "mechanism",
+    "program",
+    "sampler",
+    "noiseaware",
+)  # the last: what lies beside them
 LEAST_SHARE = 0.95  # of the faults, that must die
 _COPIED, _LINKED = ("src", "tests", "examples"), ("docs", "README.md", "benchmarks", "constraints.txt", "CHANGELOG.md")
 _NEVER_COUNT = ("ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "NameError")

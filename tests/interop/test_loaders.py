@@ -155,8 +155,8 @@ def test_groups_that_were_left_out():
     with pytest.raises(ValueError, match="keys must be in the frame where the summary has no threshold"):
         interop.opendp_polars(ROWS, summary, column="count", keys=keys)
     summary[0]["threshold"] = 5
-    *_, west = interop.opendp_polars(ROWS, summary, column="count", keys=keys)
-    assert (west.origin.group, west.steps, west.within) == ((("place", "west"),), (4,), ((-math.inf, 4.0),))
+    *_, west = interop.opendp_polars([{"place": "north", "count": 6}], summary, column="count", keys=keys)
+    assert (west.origin.group, west.steps, west.within) == ((("place", "west"),), (5,), ((-math.inf, 5.0),))
     with pytest.raises(ValueError, match="threshold must be given"):
         interop.smartnoise(ROWS, scale=2.0, keys=keys)
     with pytest.raises(ValueError, match="epsilon and threshold must be given"):

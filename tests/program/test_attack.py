@@ -1,8 +1,14 @@
 """Programs of an attacker, each certified once: what they took from the table, or how they failed after the charge."""
 
+import enum
+import gc
 import math
+import sys
+from collections import OrderedDict, namedtuple
 from fractions import Fraction
+from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.program.conftest import checked
 
@@ -120,6 +126,294 @@ def test_a_result_that_changes_after_the_check_is_what_was_checked(form):
     result.append(verdict.trace.database.count())
     released, *rest = verdict.run([True, False])
     assert (released.steps, rest) == ((1,), [2] if form is list else [])
+
+
+ILL = [True] * 37 + [False] * 5
+
+
+def minded(base: type, secret: object, *, after: int, **own: object) -> type:
+    """A class of containers that holds the secret alone, once it was asked so often what it holds."""
+
+    class Minded(base):
+        times = 0
+
+        def asked(self, honest):
+            self.times += 1
+            return iter([secret] if self.times > after else honest)
+
+        def __iter__(self):
+            return self.asked(base.__iter__(self))
+
+        def items(self):
+            return ((key, value) for key, value in zip("a", self.asked(dict.values(self)), strict=False))
+
+        def values(self):
+            return self.asked(dict.values(self))
+
+    for name, value in own.items():
+        setattr(Minded, name, value)
+    return Minded
+
+
+@pytest.mark.parametrize("after", [1, 2, 5, 11, 20])
+@pytest.mark.parametrize("form", ["named tuple", "tuple", "list", "dict", "within apply"])
+def test_a_result_class_with_a_mind_of_its_own_gives_what_was_checked(form, after):
+    """A tuple class with `_fields` kept its own `__iter__`: certified at a cost of 0, it gave the exact count."""
+
+    def body(p, db):
+        noisy, secret = p.laplace(0 * db.count(), epsilon=100), db.count()
+        if form == "dict":
+            return minded(dict, secret, after=after)(a=noisy)
+        if form == "list":
+            return minded(list, secret, after=after)([noisy])
+        if form == "named tuple":
+            made = lambda kind, *parts: tuple.__new__(kind, parts)  # noqa: E731
+            return minded(tuple, secret, after=after, _fields=("a",), __new__=made)(noisy)
+        made = minded(tuple, secret, after=after)([noisy])
+        return pp.apply(lambda given: given, made) if form == "within apply" else made
+
+    found = checked(COIN, body).run(ILL)
+    assert [*(dict.values(found) if form == "dict" else (found[0],))] == pytest.approx([0], abs=1)
+
+
+def test_containers_are_given_back_as_pythons_own_and_named_tuples_are_made_last():
+    Named = namedtuple("Named", ["noisy", "n"])
+
+    def body(p, db):
+        noisy = p.laplace(db.count(), epsilon=100) + 0
+        return [Named(noisy, db.size), OrderedDict(a=noisy), Shifting([noisy])]
+
+    named, mapping, listed = checked(COIN, body).run(ILL)
+    assert named == Named(37, 42)
+    assert [type(named), type(mapping), type(listed)] == [Named, dict, list]
+    assert (mapping, listed) == ({"a": 37}, [37])
+
+
+class Whole(int):
+    """A whole number that is 37 when it is first asked, and 38 after that."""
+
+    times = 36
+
+    def __int__(self):
+        self.times += 1
+        return self.times
+
+    def __str__(self):
+        return str(int(self))
+
+
+class Kind(enum.StrEnum):
+    YES = "yes"
+    NO = "no"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (np.float64(0.5), float),
+        (np.int64(3), int),
+        (Kind.YES, str),
+        (np.str_("a"), str),
+        (True, bool),
+        (None, type(None)),
+    ],
+)
+def test_numbers_and_text_of_a_subclass_are_given_back_as_pythons_own(given, kind):
+    found, inner = checked(COIN, lambda p, db: (given, {"a": [given]})).run(ILL)
+    assert [type(found), type(inner["a"][0])] == [kind, kind]
+    assert found == given
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda p, db: (x for x in [db.count()]), "generator"),
+        (lambda p, db: iter([db.size]), "list_iterator"),
+        (lambda p, db: {db.size.__class__}, "set"),
+        (lambda p, db: object(), "object"),
+        (lambda p, db: pp, "module"),
+        (lambda p, db: [p], "Mechanisms"),
+        (lambda p, db: pp.apply(lambda given: given, p), "Mechanisms"),
+        (lambda p, db: pp.apply(lambda given: given, [db]), "Database"),
+    ],
+)
+def test_what_a_result_may_not_be_is_refused_where_the_program_begins(make, name):
+    with pytest.raises(
+        pp.Escape, match=rf"^test_attack.py, line \d+: program .* must return values.*, got {name}; .*\.$"
+    ):
+        checked(COIN, make)
+
+
+def test_a_program_is_a_plain_function_that_returns():
+    def lazy(p, db: COIN):
+        yield db.count()
+
+    async def later(p, db: COIN):
+        return db.size
+
+    class Callable:
+        def __call__(self, p, db: COIN):
+            return db.size
+
+    for function in (lazy, later):
+        with pytest.raises(ValueError, match=r"must return its result, and not yield or await\.$"):
+            pp.program(epsilon=1)(function)
+    with pytest.raises(ValueError, match="must be made of a function, def or lambda, got Callable"):
+        pp.program(epsilon=1)(Callable())
+
+
+# ---- what a hostile author hands to the language, and forges of it ---------------------------------------------------
+
+
+class Sly(Fraction):
+    """A number that is never too large, and is 37 to whoever asks late."""
+
+    def __gt__(self, other):
+        return False
+
+    __lt__ = __ge__ = __le__ = __gt__
+
+
+def forged(kind: type, **says: object) -> object:
+    """An object of a subclass, whose attributes are what the forger says."""
+    own = {name: property(lambda self, value=value: value) for name, value in says.items()}
+    return object.__new__(type(kind.__name__, (kind,), own))
+
+
+CONSTANT, BETA = type(pp.clip(0, 0, 0)), type(pp.beta(1, 1))
+
+
+def _mapped_from_nothing(p, db):
+    db.map(lambda x: p.laplace(x, epsilon=100))
+    known = p.maps.pop()
+    p.maps.append(type(known)(known.source, known.record, (), known.result, known.line))
+    return type(db)(pp.Reals(adjacency="replace"), p, p.maps[-1]).sum()
+
+
+def _tiny(p, db):
+    other = type(db)(pp.Reals((0, "1e-9"), adjacency="replace"), db.mechanisms)
+    return p.laplace(other.sum(), epsilon=9)
+
+
+FORGED = {
+    "a constant": lambda p, db: p.laplace(db.count(), epsilon=forged(CONSTANT, value=Fraction(1))),
+    "a sly constant": lambda p, db: p.laplace(db.count(), epsilon=CONSTANT(Sly(1))),
+    "a posterior": lambda p, db: forged(BETA, name="beta", parameters=(), origin=None),
+    "a draw": lambda p, db: forged(type(p.laplace(0, epsilon=1)), mechanism=p.drawn[0], index=0),
+    "a term": lambda p, db: p.laplace(forged(type(-db.count()), name="-", arguments=()), epsilon=1),
+    "parameters": lambda p, db: BETA("beta", minded(tuple, db.count(), after=1)([p.laplace(0, epsilon=1)])),
+    "a field": lambda p, db: object.__setattr__(x := p.laplace(0, epsilon=1), "more", Sly(1)) or x,
+    "a database": _tiny,
+    "the account": lambda p, db: p.drawn.append(noisy := p.laplace(db.count(), epsilon=100)) or noisy,
+    "a map": _mapped_from_nothing,
+    "the bounds": lambda p, db: object.__setattr__(db, "_records", UNIT) or p.laplace(db.sum(), epsilon=1),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_what_is_forged_is_not_certified(name):
+    try:
+        verdict = checked(COIN, FORGED[name])
+    except pp.Escape as escape:
+        assert "must be made of numbers, and of what" in escape.sentence or "must return" in escape.sentence  # noqa: PT017
+    else:
+        assert "a program must use its own p and database, and not another's" in failed(verdict)
+
+
+class Forgetful(list):
+    """A list that is empty when it was asked so often."""
+
+    def __init__(self, parts, times):
+        super().__init__(parts)
+        self.times = times
+
+    def __iter__(self):
+        self.times -= 1
+        return super().__iter__() if self.times >= 0 else iter(())
+
+
+@pytest.mark.parametrize("times", range(6))
+def test_an_account_that_forgets_a_mechanism_is_noticed_or_charged(times):
+    def body(p, db):
+        noisy = p.laplace(db.count(), epsilon=100)
+        p.drawn = Forgetful(p.drawn, times)
+        return noisy
+
+    verdict = checked(COIN, body)
+    assert verdict.epsilon == 100 if times else not verdict.is_certified
+
+
+def test_numbers_of_a_class_of_their_own_are_read_once():
+    """Whatever the class says later, the number is the one that the check saw."""
+    verdict = checked(COIN, lambda p, db: p.laplace(db.count(), epsilon=Whole(5), sensitivity=Fraction(np.float64(2))))
+    assert verdict.epsilon == Fraction(37, 2)
+
+
+def test_levels_and_columns_of_a_class_of_their_own_are_pythons_own():
+    records = pp.Categories([*Kind], np.str_("answer"), adjacency="replace", size=np.int64(3))
+    assert (records.levels, records.column, records.size) == (("yes", "no"), "answer", 3)
+    assert {type(part) for part in (*records.levels, records.column, records.size)} == {str, int}
+    with pytest.raises(ValueError, match=r"^levels must be texts or whole numbers, got \["):
+        pp.Categories([object(), "a"], adjacency="replace")
+
+
+def test_a_program_that_changes_its_own_budget_or_neighbours_is_checked_as_it_was():
+    def greedy(p, db: COIN):
+        object.__setattr__(made, "epsilon", Fraction(100))
+        object.__setattr__(made, "records", pp.Booleans(adjacency="add_remove"))
+        return p.laplace(list(db.counts()), epsilon=2)
+
+    made = pp.program(epsilon=1)(greedy)
+    assert "the cost, ε = 4, must be within the budget of 1" in failed(pp.check(made))
+
+
+# ---- pp.apply --------------------------------------------------------------------------------------------------------
+
+
+def reached(table) -> list[str]:
+    """What a function can reach of a run: walking up the stack, and among all objects that there are."""
+    private, found = ("_Run", "_Each", "Table"), []
+    frame = sys._getframe(1)
+    while frame is not None:
+        values = list(frame.f_locals.values())
+        found += [type(value).__name__ for value in values if type(value).__name__ in private]
+        is_ours = "noiseaware" in Path(frame.f_code.co_filename).parts and "tests" not in frame.f_code.co_filename
+        found += [frame.f_code.co_qualname for value in values if is_ours and (value is table or value == 37)]
+        frame = frame.f_back
+    return found + [type(value).__name__ for value in gc.get_objects() if type(value).__name__ in private]
+
+
+@pytest.mark.parametrize("by", ["apply", "named tuple", "key", "argument"])
+def test_what_a_person_wrote_runs_when_nothing_private_is_left(by):
+    """`sys._getframe().f_back` led from a function of `pp.apply` to the exact statistics."""
+    table, seen = [*ILL], []
+
+    class Named(tuple):
+        _fields = ("a", "b")
+
+        def __new__(cls, *parts):
+            seen.append(reached(table))
+            return tuple.__new__(cls, parts)
+
+    class Key:
+        def __hash__(self):
+            seen.append(reached(table))
+            return 1
+
+    def body(p, db):
+        noisy = p.laplace(0 * db.count(), epsilon=100)
+        if by == "named tuple":
+            return Named(noisy, db.size)
+        if by == "key":
+            return {Key(): [noisy, p.laplace(db.count(), epsilon="1/9")]}
+        return [pp.apply(lambda *_: seen.append(reached(table)), noisy, Key()), p.laplace(db.count(), epsilon="1/9")]
+
+    verdict = checked(COIN, body)
+    gc.collect()
+    seen.clear()
+    verdict.run(table)
+    assert seen
+    assert not any(seen)
 
 
 def test_a_long_calculation_fails_before_the_charge_or_not_at_all():

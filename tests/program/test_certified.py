@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import pytest
+from tests.program.conftest import checked
 
 import noiseaware.program as pp
 
@@ -215,3 +216,36 @@ def test_a_number_is_a_level_only_where_it_is_compared():
 def test_no_time_is_no_proof(examples):
     found = pp.check(examples["normal_mean"], seconds=1e-9)
     assert found.verdict == "not proved"
+
+
+@pytest.mark.parametrize(
+    ("records", "function", "advice"),
+    [
+        (pp.Reals((0, 30), adjacency="replace"), lambda p, db: p.laplace(db.sum(), epsilon=1), "sensitivity=30"),
+        (
+            pp.Reals((0, 30), adjacency="replace"),
+            lambda p, db: p.exponential([0, 1], lambda r: (r == 1) * db.sum(), epsilon=1),
+            "sensitivity=30",
+        ),
+        (
+            pp.Reals((-3, 5), adjacency="add_remove"),
+            lambda p, db: p.laplace([db.sum(), db.size], epsilon="1/2"),
+            "sensitivity=5",
+        ),
+        (pp.Booleans(adjacency="replace"), lambda p, db: p.laplace(db.count(), epsilon=2), None),
+        (
+            pp.Reals((0, 30), adjacency="replace"),
+            lambda p, db: p.laplace(db.sum(), epsilon=2, sensitivity=30),
+            None,
+        ),
+    ],
+)
+def test_a_sensitivity_that_was_left_out_is_named_where_it_costs_too_much(records, function, advice):
+    """The cost was thirty times the budget, and the advice was to add noise."""
+    verdict = checked(records, function, epsilon=1)
+    assert not verdict.is_certified
+    (failed,) = (obligation for obligation in verdict.obligations if not obligation.is_proved)
+    assert failed.advice == "add noise, or ask less" if advice is None else f"give {advice} to " in failed.advice
+    assert (f"give {advice} to " in verdict.reason) == (advice is not None)
+    said = " ".join(obligation.statement for obligation in verdict.obligations)
+    assert ("where the sensitivity is 1 unless given" in said) == (advice is not None)

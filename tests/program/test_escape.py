@@ -122,6 +122,11 @@ def test_what_is_noisy_is_not_there_either_and_says_so():
         (lambda p, db: p.gaussian([1, 2], epsilon=1, delta=0.1), "gaussian must be given one value"),
         (lambda p, db: p.sample(pp.normal(0, 1), within=(0.1, 0.9)), "sample must be given a beta posterior"),
         (lambda p, db: pp.ran(3), "ran must be given a distribution"),
+        (
+            lambda p, db: db.size(),
+            r"line \d+: size is an attribute of the database: write db.size, without",
+        ),
+        (lambda p, db: db.count()(), r"is a number and cannot be called; leave the brackets out"),
         (lambda p, db: pp.apply(3, 3), "apply must be given a function first"),
         (lambda p, db: [1, db], "must return values, distributions, .* got Database"),
         (lambda p, db: {"db": db.map(lambda x: p.exponential([0, 1], lambda r: r == x, epsilon=1))}, "got Database"),
@@ -159,6 +164,26 @@ def test_wrong_use_of_the_language_is_a_sentence(wrong, sentence):
 def test_wrong_settings_are_a_sentence(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda p, db: p.laplace(db.count(), epsilon=0),
+        lambda p, db: p.laplace(db.count(), epsilon=1, sensitivity=-1),
+        lambda p, db: p.gaussian(db.count(), epsilon=1, delta=2),
+        lambda p, db: p.sample(pp.beta(1, 1), within=(1, 0)),
+        lambda p, db: pp.beta(-1, 1),
+        lambda p, db: pp.dirichlet([1]),
+    ],
+)
+def test_a_wrong_number_in_a_program_is_a_sentence_with_file_and_line(wrong):
+    @pp.program(epsilon=1)
+    def program(p, db: pp.Booleans(adjacency="replace")):
+        return wrong(p, db)
+
+    with pytest.raises(ValueError, match=r"^test_escape\.py, line \d+: .* (must|at least) .*, got "):
+        pp.check(program)
 
 
 def test_a_program_is_not_called(examples):

@@ -9,7 +9,8 @@ from noiseaware.cli.failure import NEGATIVE
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from noiseaware.program import Escape, Obligation, Program, Verdict
+    from noiseaware.cli.own import Failed
+    from noiseaware.program import Obligation, Program, Verdict
 
 _MARKS = {"certified": ("✓", "green"), "refuted": ("✗", "red"), "not proved": ("?", "yellow")}
 
@@ -28,20 +29,13 @@ def check(
     $ noiseaware check coin.py
 
     Each function made a program by @pp.program is traced once on symbols, and what must hold of every pair of
-    neighbouring tables is put to z3. The file is run, as any import is. Exits 0 if all are certified, else 1.
+    neighbouring tables is put to z3. The file is run, as any import is; a program that cannot be made is told by
+    itself, and the others are checked. Exits 0 if all are certified, else 1.
     """
     programs = _programs(file)
     from rich.console import Console
 
-    from noiseaware.program import Escape
-    from noiseaware.program import check as verdict_on
-
-    found: list[tuple[Program, Verdict | Escape]] = []
-    for program in programs:
-        try:
-            found.append((program, verdict_on(program, seconds=seconds)))
-        except Escape as escape:
-            found.append((program, escape))
+    found = [(program, _verdict(program, seconds)) for program in programs]
     if json:
         import json as form
 
@@ -54,8 +48,8 @@ def check(
         raise typer.Exit(NEGATIVE)
 
 
-def _programs(file: str) -> "list[Program]":
-    """The programs of a file, in its order."""
+def _programs(file: str) -> "list[Program | Failed]":
+    """The programs of a file, in its order; those that could not be made, as what they failed by."""
     from pathlib import Path
 
     from noiseaware.cli import own
@@ -64,25 +58,45 @@ def _programs(file: str) -> "list[Program]":
     path, _, name = (file, "", "") if file.endswith(".py") else file.rpartition(":")
     if not path.endswith(".py") or not Path(path).is_file():
         raise ValueError(f"file must be a Python file that exists, got {path or file}.")
-    module = own.module(path, "file", file)
+    module, failed = own.definitions(path, "file", "program")
     found = {known: value for known, value in vars(module).items() if isinstance(value, Program)}
-    if not found:
+    listed: dict[str, Program | Failed] = {**found, **{one.name: one for one in failed}}
+    if not listed:
         raise ValueError(f"file must define a program with @pp.program, got none in {path}.")
-    if name and name not in found:
-        raise ValueError(f"program must be one of {', '.join(found)}, got {name!r}.")
-    return [found[name]] if name else list(found.values())
+    if name and name not in listed:
+        raise ValueError(f"program must be one of {', '.join(listed)}, got {name!r}.")
+    return [listed[name]] if name else list(listed.values())
 
 
-def _document(program: "Program", verdict: "Verdict | Escape") -> dict[str, Any]:
+def _verdict(program: "Program | Failed", seconds: float) -> "Verdict | str":
+    """The verdict on a program, or why there is none: in a sentence, with file and line."""
+    from noiseaware.cli import own
+    from noiseaware.program import Escape
+    from noiseaware.program import check as verdict_on
+
+    if isinstance(program, own.Failed):
+        return program.reason
+    try:
+        return verdict_on(program, seconds=seconds)
+    except Escape as escape:
+        return str(escape)
+    except Exception as error:  # whatever the program's own function raises
+        return own.located(error, program.function.__code__.co_filename, program.line)
+
+
+def _document(program: "Program | Failed", verdict: "Verdict | str") -> dict[str, Any]:
     """Everything that is told."""
+    from noiseaware.cli.own import Failed
     from noiseaware.privacy import plain
-    from noiseaware.program import Certified, Escape, Refuted
+    from noiseaware.program import Certified, Refuted
 
+    if isinstance(program, Failed):
+        return {"program": program.name, "file": program.file, "verdict": "not proved", "reason": verdict}
     told: dict[str, Any] = {"program": program.name, "file": program.file}
     told |= {"budget": {"epsilon": plain(program.epsilon), "delta": plain(program.delta)}}
     told |= {"neighbours": program.records.adjacency}
-    if isinstance(verdict, Escape):
-        return told | {"verdict": "not proved", "reason": str(verdict)}
+    if isinstance(verdict, str):
+        return told | {"verdict": "not proved", "reason": verdict}
     told |= {"verdict": verdict.verdict, "reason": verdict.reason, "seconds": round(verdict.seconds, 4)}
     if isinstance(verdict, Certified):
         told |= {"epsilon": plain(verdict.epsilon), "delta": plain(verdict.delta)}
@@ -105,28 +119,26 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Fraction) else value
 
 
-def _print(console: "Console", program: "Program", verdict: "Verdict | Escape") -> None:
+def _print(console: "Console", program: "Program | Failed", verdict: "Verdict | str") -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from noiseaware.program import Escape
-
-    word = "not proved" if isinstance(verdict, Escape) else verdict.verdict
+    word = "not proved" if isinstance(verdict, str) else verdict.verdict
     mark, color = _MARKS[word]
-    title = Text.assemble((f"{mark} {word}", f"bold {color}"), ("  " + program.name, "bold"), "  " + _aside(verdict))
-    console.print(title)
-    console.print(Padding(Text(str(verdict) if isinstance(verdict, Escape) else verdict.reason), (0, 2)))
-    if not isinstance(verdict, Escape):
-        console.print(Padding(_table(verdict.obligations, program), (0, 2)))
+    aside = "" if isinstance(verdict, str) else "  " + _aside(verdict)
+    console.print(Text.assemble((f"{mark} {word}", f"bold {color}"), ("  " + program.name, "bold"), aside))
+    console.print(Padding(Text(verdict if isinstance(verdict, str) else verdict.reason), (0, 2)))
+    if not isinstance(verdict, str):
+        console.print(Padding(_table(verdict.obligations, verdict.program), (0, 2)))
         if verdict.lemmas:
             console.print(Padding(Text("rests on " + ", ".join(known.name for known in verdict.lemmas), "dim"), (0, 2)))
     console.print()
 
 
-def _aside(verdict: "Verdict | Escape") -> str:
+def _aside(verdict: "Verdict") -> str:
     """The cost and the time."""
     cost = f"{verdict.guarantee} · " if hasattr(verdict, "guarantee") else ""  # type: ignore[union-attr]
-    return f"{cost}{1000 * verdict.seconds:.0f} ms" if hasattr(verdict, "seconds") else ""  # type: ignore[union-attr]
+    return f"{cost}{1000 * verdict.seconds:.0f} ms"
 
 
 def _table(obligations: "tuple[Obligation, ...]", program: "Program") -> Any:

@@ -2,10 +2,13 @@
 
 import csv
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from noiseaware.cli.progress import Quiet, counting, say_done, working
 
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
@@ -22,11 +25,16 @@ def convert(
     family: Annotated[
         Literal["poisson", "bernoulli", "geometric"], typer.Option(help="The model of a count.")
     ] = "poisson",
+    rounding: Annotated[
+        Literal["nearest", "midpoint"],
+        typer.Option(help="How a table's column rounded_to was rounded to: midpoint is 3 for 1 to 6 under base 6."),
+    ] = "nearest",
     n: Annotated[int, typer.Option("-n", help="Records behind each count, where the file does not say.")] = 1,
     prior: Annotated[str | None, typer.Option(help='Print a posterior for each row: "gamma(1, 0.05)".')] = None,
     draws: Annotated[int, typer.Option(help="Draws for each row.")] = 1000,
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable.")] = None,
     output: Annotated[str | None, typer.Option("-o", "--output", help="A folder for the releases, one a row.")] = None,
+    quiet: Quiet = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite releases that are there.")] = False,
 ) -> None:
     """Read another tool's noisy counts: as releases into a folder, or as a posterior for each row.
@@ -39,27 +47,38 @@ def convert(
     """
     if prior is None and output is None:
         raise ValueError("--prior or --output must be given, got neither.")
+    if rounding != "nearest" and kind != "table":
+        raise ValueError(f"--rounding must go with --as table, got {kind}.")
+    started = time.perf_counter()
     from noiseaware import family as families
     from noiseaware import interop
 
-    releases = getattr(interop, kind)(file, family=getattr(families, family.title())(), n=n)
+    options = {"rounding": rounding} if kind == "table" else {}
+    with working(f"reading {file}", is_quiet=quiet, is_logged=True):
+        releases = getattr(interop, kind)(file, family=getattr(families, family.title())(), n=n, **options)
     if output is not None:
-        _save(releases, Path(output), force=force)
+        _save(releases, Path(output), force=force, is_quiet=quiet)
     if prior is not None:
         from noiseaware.cli.prior import parse
         from noiseaware.group import infer_each
 
-        _print(infer_each(releases, parse(prior), num_draws=draws, seed=seed))
+        with counting("posteriors", is_quiet=quiet) as progress:
+            found = infer_each(releases, parse(prior), num_draws=draws, seed=seed, progress=progress)
+        _print(found)
+        made = f"{len(found):,} {'posterior' if len(found) == 1 else 'posteriors'}"
+        say_done(made, time.perf_counter() - started, is_quiet=quiet)
 
 
-def _save(releases: "list[Release]", folder: Path, *, force: bool) -> None:
+def _save(releases: "list[Release]", folder: Path, *, force: bool, is_quiet: bool) -> None:
     """0001.json, 0002.json, … in the order of the rows."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"output must be a folder, got {folder}.")
     folder.mkdir(parents=True, exist_ok=True)
     digits = max(4, len(str(len(releases))))
-    for place, release in enumerate(releases, 1):
-        release.save(folder / f"{place:0{digits}}.json", force=force)
+    with counting("releases", is_quiet=is_quiet) as progress:
+        for place, release in enumerate(releases, 1):
+            release.save(folder / f"{place:0{digits}}.json", force=force)
+            progress(place, len(releases))
     typer.echo(f"{folder}: {len(releases)} {'release' if len(releases) == 1 else 'releases'}", err=True)
 
 

@@ -1,6 +1,7 @@
 """`noiseaware infer`: the table on stdout needs JAX and NumPy only, so that it comes quickly."""
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 from noiseaware.cli.at import places
 from noiseaware.cli.failure import Unfit, say
 from noiseaware.cli.prior import EXAMPLES, parse
-from noiseaware.cli.progress import Quiet, working
+from noiseaware.cli.progress import Quiet, say_done, working
 
 if TYPE_CHECKING:
     from noiseaware.artifact import Release
@@ -36,7 +37,10 @@ def infer(
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Draws as netCDF, which ArviZ reads; - for stdout.")
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Draws: .csv or .parquet, a row a draw; .nc or - (stdout), netCDF for ArviZ."
+        ),
     ] = None,
     report: Annotated[str | None, typer.Option(help="Self-contained HTML page to write.")] = None,
     calibrate: Annotated[
@@ -68,8 +72,10 @@ def infer(
 
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
-    with working("drawing from the posterior", is_quiet=quiet):
+    started = time.perf_counter()
+    with working("drawing from the posterior", is_quiet=quiet, is_logged=True):
         posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
+    seconds = time.perf_counter() - started
     if strict:
         _check_diagnostics(posterior)
     if report is not None:
@@ -82,6 +88,7 @@ def infer(
     for written in filter(None, (report, output)):
         if written != "-":
             say(f"wrote {written}")
+    say_done(f"{posterior.num_draws:,} draws", seconds, is_quiet=quiet, is_long_only=True)
 
 
 def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> "Calibration | None":
@@ -107,6 +114,7 @@ def read(path: str, family: str | None) -> "Release":
 
 def _check_outputs(release: str, output: str | None, report: str | None, *, force: bool, json: bool) -> None:
     from noiseaware.file import check_free
+    from noiseaware.form import form_of
 
     if output == "-" and json:
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
@@ -115,6 +123,8 @@ def _check_outputs(release: str, output: str | None, report: str | None, *, forc
     files = [Path(p) for p in (output, report) if p is not None and p != "-"]
     if len({p.resolve() for p in files}) < len(files):
         raise ValueError(f"--output and --report must be different files, got {report} for both.")
+    if output is not None and output != "-":
+        form_of(Path(output))
     for file in files:
         check_free(file, force=force)
         if file.resolve() == Path(release).resolve():

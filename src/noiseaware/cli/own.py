@@ -1,11 +1,17 @@
 """A person's own code, by the module or the file that it is in: my_package.my_family:Wait, or my_family.py:Wait."""
 
+import __future__
+
+import ast
+import functools
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
+import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -48,6 +54,76 @@ def module(place: str, option: str, where: str) -> ModuleType:
     except Exception as error:  # whatever the person's own module raises
         told = f"{type(error).__name__}: {error}"
         raise ValueError(f"{option} must name a module or a .py file that imports, got {where}: {told}") from error
+
+
+@dataclass(frozen=True)
+class Failed:
+    """What a file should have defined and could not, by its name, and why: with file and line."""
+
+    name: str
+    file: str
+    reason: str
+
+
+def definitions(path: str, option: str, maker: str) -> tuple[ModuleType, list[Failed]]:
+    """The module in a file, and what `maker` could not make in it: whatever else the file defines is there.
+
+    The file is run statement by statement; a failure of any other statement is a failure of the file.
+    """
+    place = Path(path)
+    module, failed = ModuleType(place.stem), []
+    module.__file__ = str(place)
+    sys.modules.setdefault(place.stem, module)
+    try:
+        statements = ast.parse(place.read_bytes(), str(place)).body
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(f"{option} must be a Python file that can be read, got {path}: {error}") from error
+    flags = functools.reduce(int.__or__, map(_flags, statements), 0)
+    for statement in statements:
+        code = compile(ast.Module([statement], []), str(place), "exec", flags=flags, dont_inherit=True)
+        try:
+            exec(code, vars(module))
+        except Exception as error:  # whatever the person's own code raises
+            told, name = located(error, str(place), f"{place.name}, line {statement.lineno}"), _made(statement, maker)
+            if name is None:
+                raise ValueError(f"{option} must be a Python file that runs, got {told}") from error
+            failed.append(Failed(name, place.name, told))
+    return module, failed
+
+
+def _made(statement: ast.stmt, maker: str) -> str | None:
+    """The name that a statement defines by a maker: by a decorator, or by a call of what it gives."""
+    makers = {getattr(node, "attr", getattr(node, "id", None)) for node in ast.walk(statement)}
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        return statement.name if statement.decorator_list and maker in makers else None
+    is_named = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name) and maker in makers
+    return statement.targets[0].id if is_named else None  # type: ignore[attr-defined]
+
+
+def _flags(statement: ast.stmt) -> int:
+    """What `from __future__ import …` asks of the compiler, for all of the file."""
+    if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
+        return 0
+    return functools.reduce(int.__or__, (getattr(__future__, name.name).compiler_flag for name in statement.names))
+
+
+def line_of(error: BaseException, path: str) -> int | None:
+    """The last line of a file that an error passed through."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    return lines[-1] if lines else None
+
+
+def located(error: BaseException, path: str, otherwise: str) -> str:
+    """What an error says, with the line of a file that it passed through last, unless it tells a line itself."""
+    told, line = _told(error), line_of(error, path)
+    if told.startswith(f"{Path(path).name}, line "):
+        return told
+    return f"{otherwise if line is None else f'{Path(path).name}, line {line}'}: {told}"
+
+
+def _told(error: BaseException) -> str:
+    said = " ".join(str(error).split())
+    return said if isinstance(error, ValueError) and said else f"{type(error).__name__}: {said}"
 
 
 def _from_file(path: Path) -> ModuleType:

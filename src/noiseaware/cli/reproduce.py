@@ -52,4 +52,5 @@ def reproduce(
     with trial.quiet(quiet):
         for path in script.reproduce(place, quick=quick, seed=seed):
             typer.echo(str(path))
-    say(f"took {time.perf_counter() - started:.0f} s")
+    if not quiet:
+        say(f"took {time.perf_counter() - started:.0f} s")

@@ -1,7 +1,8 @@
 """Runs a certified program on a table: the terms that were traced, never the function again.
 
 What can be refused is refused before the table is read, or for its public size alone; the ledger is charged with the
-certified cost; then noise is drawn (drawn.py), and everything after it is post-processing.
+certified cost; then noise is drawn (drawn.py), and everything after it is post-processing. Functions of public values,
+which a person wrote, are called by the certificate when this run and all that it read are gone.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import math
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -34,15 +35,15 @@ from noiseaware.program.evaluate import Leaf, evaluate, numbers_of, rounded
 from noiseaware.program.known import known
 from noiseaware.program.mechanism import Applied, Mechanism
 from noiseaware.program.scope import used
-from noiseaware.program.term import Draw, Record, Sample, Size, Statistic, Term
+from noiseaware.program.term import TERMS, Draw, Record, Sample, Size, Statistic, Term
 from noiseaware.program.verdict import Certified
 
 _COLUMN = "record"
 _MOST_CANDIDATES = 200_000
 
 
-def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | Ledger | None = None) -> Any:
-    """What a certified program returns for a table."""
+def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | Ledger | None = None) -> dict[int, Any]:
+    """The public value of each part of what a certified program returns for a table, by the part's id."""
     program, source = certificate.program, _table(table, certificate.program.records)
     exponent = _exponent(program.records)
     family = _family(program.records, exponent)
@@ -203,28 +204,36 @@ class _Run:
 
     # ---- results ----------------------------------------------------------------------------------------------------
 
-    def settled(self, result: Any) -> Any:
-        """A result with its values: releases, numbers, distributions, draws, and what functions make of these."""
-        if isinstance(result, list | tuple):
+    def settled(self, result: Any) -> dict[int, Any]:
+        """The public value of each part of a result, by its id: releases, numbers, distributions and draws.
+
+        Lists, tuples and dicts are looked through, and no function is called: that is left for when this run is gone.
+        """
+        if type(result) is list or type(result) is tuple:
             is_several = self.certificate.program.records.kind in ("categories", "rows")
             release = self._release(result) if is_several else None
-            parts = [self.settled(part) for part in result] if release is None else []
-            return release or (type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts))
-        if isinstance(result, dict):
-            return {key: self.settled(part) for key, part in result.items()}
-        if isinstance(result, Distribution):
-            return known(result.name, [self._told(parameter, rounded) for parameter in result.parameters])
-        if isinstance(result, Applied):
-            return result.function(*map(self.settled, result.arguments))
-        if isinstance(result, Inferred):
-            from noiseaware.program.nuts import draws
-
-            records = [rounded(x) for x in self._noisy(result.origin.database)]
-            return draws(result.origin, records, lambda node: rounded(self(node)))
-        if isinstance(result, Term):
+            return self._each_settled(result) if release is None else {id(result): release}
+        if type(result) is dict:
+            return self._each_settled(result.values())
+        if type(result) is Applied:
+            return self._each_settled(result.arguments)
+        if type(result) is Distribution:
+            return {id(result): known(result.name, [self._told(own, rounded) for own in result.parameters])}
+        if type(result) is Inferred:
+            return {id(result): self._drawn_from(result)}
+        if type(result) in TERMS:
             release = self._release([result])
-            return self._told(result, _number) if release is None else release
-        return result
+            return {id(result): self._told(result, _number) if release is None else release}
+        return {}
+
+    def _each_settled(self, parts: Iterable[Any]) -> dict[int, Any]:
+        return {place: value for part in parts for place, value in self.settled(part).items()}
+
+    def _drawn_from(self, posterior: Inferred) -> dict[str, np.ndarray]:
+        from noiseaware.program.nuts import draws
+
+        records = [rounded(x) for x in self._noisy(posterior.origin.database)]
+        return draws(posterior.origin, records, lambda node: rounded(self(node)))
 
     def _told(self, node: Term, written: Callable[[Fraction], Any]) -> Any:
         """A value as it is written, or none where noise left nothing to draw it from: all else was paid for too."""
@@ -237,7 +246,7 @@ class _Run:
     def _release(self, result: Sequence[Any]) -> Release | None:
         """Noisy statistics as a release, where one mechanism gave them and they are all that the family has."""
         records = self.certificate.program.records
-        is_noisy = all(isinstance(part, Draw) and part.mechanism.name in ("laplace", "gaussian") for part in result)
+        is_noisy = all(type(part) is Draw and part.mechanism.name in ("laplace", "gaussian") for part in result)
         if records.adjacency != "replace" or not result or not is_noisy:  # a release tells n
             return None
         mechanism = result[0].mechanism

@@ -3,7 +3,8 @@
 rounded to a step     half a step on either side
 truncated toward 0    up to the next whole number away from 0; of 0, from −1 to 1
 clamped at 0          of 0, all that is below as well
-left out              all that is below the threshold
+to a midpoint         of 3 under base 6, from 1 to 6; of 0, 0 alone
+left out              all that is below the threshold, or not above it
 """
 
 import math
@@ -28,6 +29,17 @@ def rounded(value: float, step: float = 1.0) -> Within:
     return value - step / 2, value + step / 2
 
 
+def midpoint(value: float, step: int) -> Within | None:
+    """The whole numbers 1 to step, step + 1 to 2·step, …, of which `value` is published, or 0; None if it is of none.
+
+    x is published as step·⌈x/step⌉ − ⌊step/2⌋, and 0 as 0.
+    """
+    last = value + step // 2
+    if value == 0:
+        return 0.0, 0.0
+    return (last - step + 1, last) if last > 0 and last % step == 0 else None
+
+
 def truncated(value: float) -> Within:
     """The interval of a value that was cut to a whole number toward 0."""
     return (value if value > 0 else value - 1), (value if value < 0 else value + 1)
@@ -45,6 +57,11 @@ def clamped(value: float, within: Within | None = None, *, least: float = 0.0, m
 def below(threshold: float, *, is_whole: bool) -> Within:
     """Less than the threshold; of whole numbers, at most the one before it."""
     return -math.inf, (math.ceil(threshold) - 1 if is_whole else threshold)
+
+
+def at_most(threshold: float, *, is_whole: bool) -> Within:
+    """Not above the threshold; of whole numbers, the greatest that is not."""
+    return -math.inf, (math.floor(threshold) if is_whole else threshold)
 
 
 def release(

@@ -3,13 +3,13 @@
 Integer Laplace, Integer Gaussian    the discrete laws
 Float Laplace, Float Gaussian        the continuous ones
 dp.len() and other counts            clamped at 0, unless they were asked for with signed=True
-a threshold in the summary           groups whose noisy count is less are left out
+a threshold in the summary           groups are kept whose noisy count is greater; at the threshold they are left out
 """
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.given import shown
-from noiseaware.interop._published import CELL, Keys, below, clamped, missing, release
+from noiseaware.interop._published import CELL, Keys, at_most, clamped, missing, release
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 
@@ -35,7 +35,7 @@ def opendp_polars(
     """A release for each row of a released frame, from `query.summarize()`.
 
     `keys` are mappings of the grouping columns that could have been there: those that are not were left out, which
-    tells that their noisy count was under the threshold.
+    tells that their noisy count was at most the threshold.
     """
     told = _told(summary, column)
     mechanism = _law(told)
@@ -45,6 +45,8 @@ def opendp_polars(
     found = []
     for place, row in enumerate(rows_of(frame, (column,)), 1):
         value = whole(row, column, place) if is_whole else number(row, column, place)
+        if not is_blank(told, "threshold") and value <= (least := positive(told, "threshold")):
+            raise ValueError(f"row {place}: {column} must be greater than the threshold {least:g}, got {value:g}.")
         within = clamped(value) if is_clamped else None
         about = {"family": family, "n": n, "tool": "OpenDP", "version": version, "group": group_of(row, others)}
         found.append(release(value, within, mechanism, **about))
@@ -52,7 +54,7 @@ def opendp_polars(
     if absent and is_blank(told, "threshold"):
         raise ValueError(f"keys must be in the frame where the summary has no threshold, got {dict(absent[0])}.")
     for group in absent:
-        within = below(positive(told, "threshold"), is_whole=is_whole)
+        within = at_most(positive(told, "threshold"), is_whole=is_whole)
         about = {"family": family, "n": n, "tool": "OpenDP", "version": version, "group": group}
         found.append(release(within[1], within, mechanism, **about))
     return found

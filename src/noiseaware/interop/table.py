@@ -3,6 +3,7 @@
     family        laplace, gaussian, discrete_laplace, discrete_gaussian: the law of the noise; none: no noise
     scale         scale of Laplace noise, standard deviation of Gaussian; empty for none
     rounded_to    the noisy value was rounded to the nearest multiple of this
+    rounding      nearest, or midpoint: of counts without noise, 1 to 6 are published as 3, 7 to 12 as 9, and 0 as 0
     truncated     yes: it was cut to a whole number toward 0
     clamped_at    values below were raised to this
     low, high     the interval, ends included, that the noisy value lay in; an empty one of them is infinite
@@ -12,11 +13,12 @@ Other columns name the group. Rounded, coarsened and suppressed tables without n
 """
 
 import math
+from typing import Literal, get_args
 
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.given import shown
-from noiseaware.interop._published import CELL, Within, clamped, release, rounded, truncated
+from noiseaware.interop._published import CELL, Within, clamped, midpoint, release, rounded, truncated
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
 
@@ -26,15 +28,27 @@ _LAWS = {
     "discrete_laplace": DiscreteLaplace,
     "discrete_gaussian": DiscreteGaussian,
 }
-_COLUMNS = ("value", "family", "scale", "rounded_to", "truncated", "clamped_at", "low", "high", "n")
+_NONE = ("none", "identity")
+_COLUMNS = ("value", "family", "scale", "rounded_to", "rounding", "truncated", "clamped_at", "low", "high", "n")
 
 
-def table(source: object, *, family: AbstractFamily = CELL, n: int = 1) -> list[Release]:
-    """A release for each row; `family` is the model of the counts, where the column of that name is their noise."""
+Rounding = Literal["nearest", "midpoint"]
+
+
+def table(
+    source: object, *, family: AbstractFamily = CELL, n: int = 1, rounding: Rounding = "nearest"
+) -> list[Release]:
+    """A release for each row; `family` is the model of the counts, where the column of that name is their noise.
+
+    `rounding` is how values were rounded to `rounded_to`, where no column of that name says it: to the nearest
+    multiple, or to midpoints, as in tables of OpenSAFELY ("midpoint 6").
+    """
+    if rounding not in get_args(Rounding):
+        raise ValueError(f"rounding must be 'nearest' or 'midpoint', got {shown(rounding)}.")
     found = []
     for place, row in enumerate(rows_of(source, ("value", "family", "scale")), 1):
         records = n if is_blank(row, "n") else whole(row, "n", place)
-        mechanism, within = _law(row, place), _within(row, place)
+        mechanism, within = _law(row, place), _within(row, place, rounding)
         value = _value(row, within, place)
         if isinstance(mechanism, Identity) and within is None and value != round(value) and family.is_integer:
             raise ValueError(f"row {place}: value must be a whole number without noise or rounding, got {value:g}.")
@@ -45,7 +59,7 @@ def table(source: object, *, family: AbstractFamily = CELL, n: int = 1) -> list[
 
 def _law(row: Row, place: int) -> AbstractMechanism:
     name = str(row["family"]).strip().lower()
-    if name in ("none", "identity"):
+    if name in _NONE:
         if not is_blank(row, "scale"):
             raise ValueError(f"row {place}: scale must be empty where family is none, got {shown(row['scale'])}.")
         return Identity()
@@ -54,10 +68,11 @@ def _law(row: Row, place: int) -> AbstractMechanism:
     return _LAWS[name](positive(row, "scale", place))
 
 
-def _within(row: Row, place: int) -> Within | None:
+def _within(row: Row, place: int, rounding: Rounding) -> Within | None:
     """The interval from what was done to the value, or as it is told."""
     told = [name for name in ("low", "high") if not is_blank(row, name)]
     done = [name for name in ("rounded_to", "truncated", "clamped_at") if not is_blank(row, name)]
+    how = _rounding(row, place, rounding)
     if told and done:
         raise ValueError(f"row {place}: {told[0]} must be empty where {done[0]} is given, got {row[told[0]]!r}.")
     if told:
@@ -67,12 +82,61 @@ def _within(row: Row, place: int) -> Within | None:
         raise ValueError(f"row {place}: truncated must be empty where rounded_to is given, got {row['truncated']!r}.")
     within = None
     if "rounded_to" in done:
-        within = rounded(number(row, "value", place), positive(row, "rounded_to", place))
+        within = _midpoint(row, place) if how == "midpoint" else _nearest(row, place)
     elif _is_true(row, "truncated", place):
         within = truncated(whole(row, "value", place))
     if "clamped_at" in done:
         within = clamped(number(row, "value", place), within, least=number(row, "clamped_at", place))
     return within
+
+
+def _rounding(row: Row, place: int, rounding: Rounding) -> Rounding:
+    """How a row says that its value was rounded, or how the whole table was."""
+    told = rounding if is_blank(row, "rounding") else str(row["rounding"]).strip().lower()
+    if told not in get_args(Rounding):
+        raise ValueError(f"row {place}: rounding must be nearest or midpoint, got {shown(told)}.")
+    if told == "midpoint" and all(is_blank(row, name) for name in ("rounded_to", "low", "high")):
+        raise ValueError(f"row {place}: rounded_to must be given under midpoint rounding, got nothing.")
+    return told  # type: ignore[return-value]
+
+
+def _nearest(row: Row, place: int) -> Within:
+    """The interval of a multiple of `rounded_to`; any other value is refused, unless it was clamped."""
+    value, step = number(row, "value", place), positive(row, "rounded_to", place)
+    is_clamped = not is_blank(row, "clamped_at") and value == number(row, "clamped_at", place)
+    if not _is_multiple(value, step) and not is_clamped:
+        is_midpoint = _is_whole_step(step) and midpoint(value, int(step)) is not None
+        advice = "; midpoint rounding gives it: say rounding midpoint" if is_midpoint else ""
+        raise ValueError(f"row {place}: value must be a multiple of rounded_to {step:g}, got {value:g}{advice}.")
+    return rounded(value, step)
+
+
+def _midpoint(row: Row, place: int) -> Within:
+    """The interval of 0, 3, 9, 15, … under base 6; any other value, and noise, is refused."""
+    value, step = number(row, "value", place), positive(row, "rounded_to", place)
+    if not _is_whole_step(step):
+        raise ValueError(
+            f"row {place}: rounded_to must be a whole number from 2 under midpoint rounding, got {step:g}."
+        )
+    if str(row["family"]).strip().lower() not in _NONE:
+        told = shown(row["family"])
+        raise ValueError(f"row {place}: family must be none under midpoint rounding, which is of counts, got {told}.")
+    within, first = midpoint(value, int(step)), math.ceil(step / 2)
+    if within is None:
+        rule = f"0, {first}, {first + step:g}, {first + 2 * step:g}, … under midpoint rounding to {step:g}"
+        advice = (
+            "; rounding to the nearest multiple gives it: say rounding nearest" if _is_multiple(value, step) else ""
+        )
+        raise ValueError(f"row {place}: value must be one of {rule}, got {value:g}{advice}.")
+    return within
+
+
+def _is_multiple(value: float, step: float) -> bool:
+    return abs(value / step - round(value / step)) < 1e-6  # 0.3 is three times 0.1
+
+
+def _is_whole_step(step: float) -> bool:
+    return step == round(step) and 2 <= step <= 2**53
 
 
 def _value(row: Row, within: Within | None, place: int) -> float:

@@ -11,7 +11,7 @@ two dearest where a record is replaced, the dearest where it comes or goes. A pr
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -30,9 +30,10 @@ from noiseaware.program.distribution import Distribution, Observation
 from noiseaware.program.evaluate import rounded
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.pattern import Count, all_moments, is_linear, one_count
-from noiseaware.program.program import Program, Trace, inferred, terms, trace
+from noiseaware.program.program import Program, Trace, trace
 from noiseaware.program.prover import Prover
 from noiseaware.program.refute import counterexample
+from noiseaware.program.result import inferred, terms
 from noiseaware.program.term import (
     Constant,
     Distance,
@@ -60,7 +61,7 @@ def check(program: Program, *, seconds: float = _SECONDS) -> Verdict:
     traced = trace(program)
     proof = _Proof(traced, Prover(start + seconds))
     proof.run()
-    told = {"program": program, "obligations": tuple(proof.obligations)}
+    told = {"program": traced.program, "obligations": tuple(proof.obligations)}
     if all(obligation.is_proved for obligation in proof.obligations):
         told |= {"epsilon": proof.epsilon, "delta": proof.delta, "trace": traced, "moves": proof.moves}
         told |= {"lemmas": tuple(known for known in lemma.LEMMAS if known in proof.lemmas)}
@@ -324,7 +325,7 @@ class _Proof:
             return
         if self.epsilon > program.epsilon:
             said = f"the cost, ε = {_rounded(self.epsilon)}, must be within the budget of {plain(program.epsilon)}"
-            self._failed(where, said, "add noise, or ask less")
+            self._failed(where, said, self._cheaper())
             self.suspects += [value for mechanism in self._used for value in mechanism.values if is_private(value)]
         else:
             self._proved(where, f"the cost, ε = {_rounded(self.epsilon)}, is within {plain(program.epsilon)}")
@@ -333,6 +334,14 @@ class _Proof:
             self._failed(where, said, "give the program a delta, or use Laplace noise")
         elif self.delta:
             self._proved(where, f"the cost, δ = {plain(self.delta)}, is within {plain(program.delta)}")
+
+    def _cheaper(self) -> str:
+        """What would make the cost less: first a sensitivity that was left out, and is taken for 1."""
+        for mechanism in self._used:
+            k = _larger(mechanism, [self.moves.get((id(mechanism), place)) for place in range(len(mechanism.values))])
+            if k is not None:
+                return f"give sensitivity={_rounded(k)} to {mechanism.name} in {mechanism.line}, or ask less"
+        return "add noise, or ask less"
 
 
 # ---- words ------------------------------------------------------------------------------------------------------
@@ -345,6 +354,18 @@ def _rounded(cost: Fraction) -> str:
         return exact
     near = rounded(cost)
     return f"{near if near and math.isfinite(near) else Decimal(cost.numerator) / cost.denominator:.7g}"
+
+
+def _larger(mechanism: Mechanism, moves: Sequence[Fraction | None]) -> Fraction | None:
+    """The sensitivity that a mechanism was not given, where it is more than the 1 that it then is."""
+    if mechanism.sensitivity is not None or mechanism.name == "sample":
+        return None
+    database = all_moments(mechanism.values) if mechanism.name == "laplace" else None
+    if database is not None:
+        known = [lemma.moments_bound(len(database.records.columns), database.records.adjacency)]
+    else:
+        known = [k for k in moves if k is not None]
+    return max(known) if known and max(known) > 1 else None
 
 
 def _what(mechanism: Mechanism) -> str:
@@ -360,6 +381,8 @@ def _bounded(mechanism: Mechanism, k: Fraction | None, cost: Fraction) -> str:
     bound = "the stated sensitivity" if k is None else _rounded(k)
     if k is not None and mechanism.sensitivity is not None:
         bound += f", within the sensitivity of {plain(constant(mechanism.width) or Fraction(1))}"
+    if mechanism.sensitivity is None and k is not None and k > 1:
+        bound += ", where the sensitivity is 1 unless given"
     price = f"ε = {_rounded(cost)}" + (f", δ = {plain(mechanism.delta)}" if mechanism.delta else "")
     return f"{_NAMES[mechanism.name]}: neighbours move {_what(mechanism)} by at most {bound}, for {price}"
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from noiseaware.given import whole
 from noiseaware.privacy import Neighbours, Number, check_neighbours
 from noiseaware.program.escape import Escape, Guarded, here
+from noiseaware.program.frozen import frozen
 from noiseaware.program.term import Draw, Record, Size, Statistic, Term, constant, term
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ class Records:
     intervals: tuple[Bounds, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in ("adjacency", "column", "size"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+        object.__setattr__(self, "columns", tuple(frozen(column) for column in self.columns))
         check_neighbours(self.adjacency, "adjacency")
         if self.size is not None and self.adjacency == "add_remove":
             raise ValueError(f"size must be left out under add_remove, where it is private, got {self.size}.")
@@ -83,9 +87,12 @@ def Categories(
     levels: Sequence[str] | Sequence[int], column: str | None = None, *, adjacency: Neighbours, size: int | None = None
 ) -> Records:
     """Records that are one of some public levels."""
-    if len(set(levels)) != len(levels) or len(levels) < 2:
-        raise ValueError(f"levels must be at least two, each once, got {list(levels)}.")
-    return Records("categories", adjacency, column, levels=tuple(levels), size=size)
+    listed = tuple(frozen(level) for level in levels)
+    if any(type(level) not in (str, int, bool) for level in listed):
+        raise ValueError(f"levels must be texts or whole numbers, got {list(levels)}.")
+    if len(set(listed)) != len(listed) or len(listed) < 2:
+        raise ValueError(f"levels must be at least two, each once, got {list(listed)}.")
+    return Records("categories", adjacency, column, levels=listed, size=size)
 
 
 def Reals(
@@ -137,7 +144,8 @@ def _bounds(bounds: tuple[Number, Number] | None) -> tuple[Fraction, Fraction] |
     try:
         low, high = (Fraction(str(bound)) for bound in bounds)
     except (TypeError, ValueError):
-        raise ValueError(f"bounds must be two finite numbers (low, high), got {bounds}.") from None
+        advice = "write them in brackets, as in pp.Reals((0, 30), adjacency='replace')"
+        raise ValueError(f"bounds must be two finite numbers (low, high), got {bounds}; {advice}.") from None
     if low >= high:
         raise ValueError(f"bounds must have low < high, got {bounds}.")
     if max(-low, high) > _MOST or high - low < Fraction(1, _MOST):

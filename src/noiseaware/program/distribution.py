@@ -60,7 +60,7 @@ def _distribution(name: str, parameters: Sequence[Any], origin: "Observation | N
     for place in must:
         known = constant(terms[place])
         if known is not None and known <= 0:
-            raise ValueError(f"parameters of {name} must be positive, got {known}.")
+            raise ValueError(f"{here()}: parameters of {name} must be positive, got {known}.")
     return Distribution(name, terms, origin)
 
 
@@ -84,7 +84,7 @@ def dirichlet(*concentration: Any) -> Distribution:
     is_list = len(concentration) == 1 and isinstance(concentration[0], list | tuple)
     listed = concentration[0] if is_list else concentration
     if len(listed) < 2:
-        raise ValueError(f"dirichlet must have at least two entries, got {len(listed)}.")
+        raise ValueError(f"{here()}: dirichlet must have at least two entries, got {len(listed)}.")
     return _distribution("dirichlet", list(listed))
 
 

@@ -67,6 +67,10 @@ class Mechanisms(Guarded):
     observations: list[Observation] = field(default_factory=list)
     open_record: Record | None = None
 
+    def seal(self) -> None:
+        """Copy what was used into lists of Python's own type: a list of another's could hide a mechanism."""
+        self.drawn, self.maps, self.observations = list(self.drawn), list(self.maps), list(self.observations)
+
     def laplace(self, value: Any, *, epsilon: Any, sensitivity: Any = None) -> Any:
         """The value, or each of several, with Laplace noise of scale sensitivity/ε."""
         several = isinstance(value, list | tuple)
@@ -80,7 +84,7 @@ class Mechanisms(Guarded):
             raise Escape("gaussian must be given one value; draw one for each of several.", here())
         given = constant(term(delta))
         if given is None or not 0 < given < 1:
-            raise ValueError(f"delta must be a number between 0 and 1, got {delta!r}.")
+            raise ValueError(f"{here()}: delta must be a number between 0 and 1, got {delta!r}.")
         return Draw(self._add("gaussian", [value], epsilon, sensitivity, delta=given))
 
     def exponential(
@@ -103,7 +107,7 @@ class Mechanisms(Guarded):
             raise Escape("sample must be given a beta posterior, as pp.infer gives it.", here())
         low, high = (constant(term(end)) for end in within)
         if low is None or high is None or not 0 < low < high < 1:
-            raise ValueError(f"within must be two numbers between 0 and 1 in order, got {within}.")
+            raise ValueError(f"{here()}: within must be two numbers between 0 and 1 in order, got {within}.")
         return Draw(self._add("sample", [], 1, None, within=(low, high), posterior=posterior))
 
     def _add(self, name: str, values: list[Any], epsilon: Any, sensitivity: Any, **given: Any) -> Mechanism:
@@ -111,7 +115,7 @@ class Mechanisms(Guarded):
         for what, number in (("epsilon", price), ("sensitivity", width)):
             known = None if number is None else constant(number)
             if known is not None and known <= 0:
-                raise ValueError(f"{what} must be positive, got {known}.")
+                raise ValueError(f"{here()}: {what} must be positive, got {known}.")
         line, terms = here(), tuple(term(value) for value in values)
         made = Mechanism(name, terms, price, line, sensitivity=width, record=self.open_record, **given)
         self.drawn.append(made)
@@ -120,6 +124,7 @@ class Mechanisms(Guarded):
     def _candidates(self, candidates: Any) -> "tuple[Term | Distribution, ...]":
         if not isinstance(candidates, Sequence) or isinstance(candidates, str) or len(candidates) < 2:
             raise Escape("candidates must be a list of at least two, or pp.posteriors(…).", here())
+        candidates = tuple(candidates)
         levels = () if self.open_record is None else self.open_record.database.records.levels
         if levels and all(candidate in levels for candidate in candidates if not isinstance(candidate, Guarded)):
             return tuple(term(levels.index(candidate)) for candidate in candidates)
@@ -145,18 +150,17 @@ class Mechanisms(Guarded):
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """A function of public values, run after everything else: post-processing."""
+    """A function of public values, called when nothing else is left to do: post-processing."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    line: str
 
 
 def apply(function: Callable[..., Any], *arguments: Any) -> Applied:
     """Any function at all of public values: an engine of the library, a plot, a decision. It costs nothing."""
     if not callable(function):
         raise Escape("apply must be given a function first.", here())
-    return Applied(function, arguments, here())
+    return Applied(function, arguments)
 
 
 def _symbol(sample: "Term | Distribution") -> "Variable | Distribution":

@@ -1,18 +1,20 @@
 """A program: a function of mechanisms and a database, with a budget. It is run once, on symbols, and never again."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from noiseaware.privacy import Number, exact
 from noiseaware.program.database import Database, Records
-from noiseaware.program.distribution import Distribution, Inferred
 from noiseaware.program.escape import Escape
-from noiseaware.program.mechanism import Applied, Mechanisms
-from noiseaware.program.term import Term
+from noiseaware.program.frozen import frozen
+from noiseaware.program.mechanism import Mechanisms
+from noiseaware.program.result import Stranger, kept
+from noiseaware.program.sealed import check_sealed
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,16 @@ class Program:
 
     @property
     def name(self) -> str:
-        return self.function.__name__
+        return frozen(self.function.__name__)
 
     @property
     def file(self) -> str:
-        return Path(self.function.__code__.co_filename).name
+        return Path(frozen(self.function.__code__.co_filename)).name
+
+    @property
+    def line(self) -> str:
+        """Where the function begins: 'coin.py, line 7'."""
+        return f"{self.file}, line {self.function.__code__.co_firstlineno}"
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         raise Escape(f"program {self.name} is not called; give it to pp.check, and run its certificate on a table.")
@@ -44,9 +51,19 @@ def program(*, epsilon: Number, delta: Number = 0) -> Callable[[Callable[..., An
         raise ValueError(f"delta must be below 1, got {delta}.")
 
     def made(function: Callable[..., Any]) -> Program:
+        _check_function(function)
         return Program(function, budget, slack, _records(function))
 
     return made
+
+
+def _check_function(function: Callable[..., Any]) -> None:
+    """Refuse what is no plain function: an object that is called could change, a generator is run too late."""
+    if type(function) is not FunctionType:
+        raise ValueError(f"program must be made of a function, def or lambda, got {type(function).__name__}.")
+    late = (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)
+    if any(is_late(function) for is_late in late):
+        raise ValueError(f"program {function.__name__} must return its result, and not yield or await.")
 
 
 def _records(function: Callable[..., Any]) -> Records:
@@ -55,7 +72,7 @@ def _records(function: Callable[..., Any]) -> Records:
         rule = "must have two parameters, p and a database such as db: pp.Booleans(adjacency='replace')"
         raise ValueError(f"program {function.__name__} {rule}, got {len(names)}.")
     records = inspect.get_annotations(function, eval_str=True).get(names[1])
-    if not isinstance(records, Records):
+    if type(records) is not Records:
         rule = f"must say what {names[1]} is, as in {names[1]}: pp.Booleans(adjacency='replace')"
         raise ValueError(f"program {function.__name__} {rule}, got {records!r}.")
     return records
@@ -73,54 +90,22 @@ class Trace:
 
 def trace(program: Program) -> Trace:
     """Run the function once, on symbols."""
-    if not isinstance(program, Program):
+    if type(program) is not Program:
         raise ValueError(f"check must be given a function made a program by @pp.program, got {type(program).__name__}.")
+    program = replace(program)  # a copy that its own function cannot reach
     mechanisms = Mechanisms()
     database = Database(program.records, mechanisms)
-    result = kept(program.function(mechanisms, database))
-    for part in parts(result):
-        if type(part).__module__.startswith("noiseaware.program") and not isinstance(part, Term | Inferred):
-            rule = "must return values, distributions, and lists and dicts of these"
-            raise Escape(f"program {program.name} {rule}, got {type(part).__name__}.", program.file)
+    returned = program.function(mechanisms, database)
+    try:
+        result = kept(returned)
+    except Stranger as stranger:
+        rule = "must return values, distributions, numbers, text, and lists, tuples and dicts of these"
+        advice = "make anything else in a function given to pp.apply"
+        raise Escape(f"program {program.name} {rule}, got {stranger}; {advice}.", program.line) from None
+    mechanisms.seal()
+    try:
+        check_sealed((database, program.records, program.epsilon, program.delta), mechanisms, result)
+    except Stranger as stranger:
+        rule = "must be made of numbers, and of what pp, p and the database give"
+        raise Escape(f"program {program.name} {rule}, got {stranger}.", program.line) from None
     return Trace(program, database, mechanisms, result)
-
-
-def kept(result: Any) -> Any:
-    """A result with lists and dicts of its own: what is changed after the check is not what was checked."""
-    if isinstance(result, list | tuple):
-        copied = [kept(part) for part in result]
-        if hasattr(result, "_fields"):
-            return type(result)(*copied)
-        return copied if isinstance(result, list) else tuple(copied)
-    if isinstance(result, dict):
-        return {key: kept(part) for key, part in result.items()}
-    if isinstance(result, Applied):
-        return Applied(result.function, kept(result.arguments), result.line)
-    return result
-
-
-def parts(result: Any) -> Iterator[Any]:
-    """The values that a result is made of: terms, posteriors without a formula, and plain Python values."""
-    if isinstance(result, list | tuple):
-        for part in result:
-            yield from parts(part)
-    elif isinstance(result, dict):
-        for part in result.values():
-            yield from parts(part)
-    elif isinstance(result, Distribution):
-        yield from result.parameters
-    elif isinstance(result, Applied):
-        for part in result.arguments:
-            yield from parts(part)
-    else:
-        yield result
-
-
-def terms(result: Any) -> list[Term]:
-    """The terms in a result."""
-    return [part for part in parts(result) if isinstance(part, Term)]
-
-
-def inferred(result: Any) -> list[Inferred]:
-    """The posteriors without a formula in a result."""
-    return [part for part in parts(result) if isinstance(part, Inferred)]

@@ -24,7 +24,8 @@ from noiseaware.program.distribution import Distribution
 from noiseaware.program.evaluate import evaluate, numbers_of, scores
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.pair import Pairs, fraction
-from noiseaware.program.program import Trace, terms
+from noiseaware.program.program import Trace
+from noiseaware.program.result import terms
 from noiseaware.program.term import Draw, Operation, Record, Sample, Size, Statistic, Term, walk
 from noiseaware.program.verdict import Counterexample
 

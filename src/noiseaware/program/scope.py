@@ -6,9 +6,11 @@ account is kept of.
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from noiseaware.program.database import Mapped
 from noiseaware.program.distribution import Distribution, Inferred, Observation
 from noiseaware.program.mechanism import Mechanism
-from noiseaware.program.program import Trace, inferred, terms
+from noiseaware.program.program import Trace
+from noiseaware.program.result import inferred, terms
 from noiseaware.program.term import Distance, Draw, Record, Sample, Size, Statistic, Term, Variable, is_private, walk
 
 Breach = tuple[str, str, str]
@@ -36,7 +38,9 @@ def models(trace: Trace) -> list[Observation]:
 def breaches(trace: Trace) -> Iterator[Breach]:
     """What is used out of its place."""
     whole = f"{trace.program.file}, {trace.program.name}"
-    if any(_is_strange(trace, node) for _, roots, _ in _places(trace) for node in walk(roots)):
+    is_strange = any(_is_strange(trace, node) for _, roots, _ in _places(trace) for node in walk(roots))
+    is_changed = trace.database.records is not trace.program.records or trace.database.mapped is not None
+    if is_strange or is_changed or any(_is_forged(trace, mapped) for mapped in trace.mechanisms.maps):
         yield whole, "a program must use its own p and database, and not another's", ""
     for line, roots, bound in _places(trace):
         for node in walk(roots):
@@ -89,8 +93,15 @@ def _is_strange(trace: Trace, node: Term) -> bool:
     if not isinstance(node, Size | Statistic | Record):
         return False
     mapped = node.database.mapped
-    is_hidden = mapped is not None and not any(mapped is own for own in trace.mechanisms.maps)
-    return is_hidden or node.database.mechanisms is not trace.mechanisms
+    if mapped is None:
+        return node.database is not trace.database
+    return not any(mapped is own for own in trace.mechanisms.maps)
+
+
+def _is_forged(trace: Trace, mapped: Mapped) -> bool:
+    """True if a map is of another database, or keeps what none of its mechanisms gave."""
+    kept = any(mapped.result.mechanism is own and own.record is mapped.record for own in mapped.mechanisms)
+    return mapped.source is not trace.database or mapped.record.database is not trace.database or not kept
 
 
 def _is_of_one_record(node: Term) -> bool:

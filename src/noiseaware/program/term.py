@@ -8,9 +8,10 @@ same draw used twice is one draw.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from noiseaware.program.escape import Escape, Guarded, here
+from noiseaware.program.frozen import frozen
 
 if TYPE_CHECKING:
     from noiseaware.program.database import Database
@@ -86,6 +87,10 @@ class Term(Guarded):
 
     __hash__ = Guarded.__hash__  # type: ignore[assignment] # defining __eq__ would drop it
 
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        advice = "leave the brackets out, as in db.size"
+        raise Escape(f"{self.described} is a number and cannot be called; {advice}.", here())
+
     def __repr__(self) -> str:
         return f"<{self.described}>"
 
@@ -102,6 +107,9 @@ class Size(Term):
     """The number of records."""
 
     database: "Database"
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise Escape("size is an attribute of the database: write db.size, without brackets.", here())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,12 +166,17 @@ class Sample(Term):
     distribution: "Distribution"
 
 
+TERMS = frozenset({Constant, Size, Statistic, Record, Variable, Operation, Draw, Distance, Sample})
+"""Every kind of term. A subclass is none: it could answer the check one thing, and the run another."""
+
+
 def term(value: Any) -> Term:
     """A number, or a text that spells one, as an exact constant: 0.1 is one tenth."""
     if isinstance(value, Term):
         return value
     try:
-        return Constant(Fraction(str(int(value) if isinstance(value, bool) else value)))
+        known = frozen(value)
+        return Constant(Fraction(str(int(known) if isinstance(known, bool) else known)))
     except (ValueError, ZeroDivisionError, TypeError):
         raise Escape(f"a value in a program must be a number, got {type(value).__name__}.", here()) from None
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from noiseaware.privacy import Approximate, Promise, Pure, plain
 from noiseaware.program.lemma import Lemma
 from noiseaware.program.program import Program, Trace
+from noiseaware.program.result import assembled
 
 if TYPE_CHECKING:
     from noiseaware.custodian.ledger import Ledger
@@ -76,7 +77,9 @@ class Certified(Verdict):
         """What the program returns for a table: charged to the ledger, with exact noise, from the traced terms."""
         from noiseaware.custodian.execute import execute
 
-        return execute(self, table, ledger=ledger)
+        public = execute(self, table, ledger=ledger)
+        del table  # a function of the program could look for it on the stack
+        return assembled(self.trace.result, public)
 
 
 class _Refused(Verdict):
@@ -115,7 +118,11 @@ class Refuted(_Refused):
     def reason(self) -> str:
         slack = f" and {plain(self.program.delta)}" if self.program.delta else ""
         rule = f"the first is more than e^{plain(self.program.epsilon)} times the second{slack}"
-        return f"{str(self.counterexample)[0].upper()}{str(self.counterexample)[1:]}: {rule}."
+        failed = next(
+            (o for o in self.obligations if not o.is_proved and o.advice.startswith("give sensitivity")), None
+        )
+        advice = "" if failed is None else f"; {failed.advice}"
+        return f"{str(self.counterexample)[0].upper()}{str(self.counterexample)[1:]}: {rule}{advice}."
 
 
 @dataclass(frozen=True, kw_only=True)

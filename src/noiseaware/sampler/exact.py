@@ -153,6 +153,12 @@ def batch(
     return jax.vmap(sampler)(keys, y)
 
 
+def num_listed(family, laws: AbstractLaw, y: Float[Array, " b"], n: Float[Array, " b"]) -> int:
+    """How many counts must be listed to draw for each of these releases."""
+    return _unseen_count.num_listed(family, laws, y, n) if is_count(family) else 0
+
+
+@functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
 def each(
     keys: Key[Array, " b"],
     family,
@@ -162,16 +168,13 @@ def each(
     n: Float[Array, " b"],
     *,
     num_draws: int,
+    listed: int,
 ) -> Float[Array, "b num_draws"]:
-    """Draws for releases of one parameter that differ in y, in n and in the numbers of their laws."""
-    listed = _unseen_count.num_listed(family, laws, y, n) if is_count(family) else 0
-    return _each(keys, family, prior, laws, y, n, num_draws=num_draws, listed=listed)
+    """Draws for releases of one parameter that differ in y, in n and in the numbers of their laws.
 
+    `listed` is what `num_listed` says of these releases, or of more of which they are a part.
+    """
 
-@functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
-def _each(
-    keys: Key[Array, " b"], family, prior, laws, y: Float[Array, " b"], n: Float[Array, " b"], *, num_draws, listed: int
-) -> Float[Array, "b num_draws"]:
     def one(at) -> Float[Array, " num_draws"]:
         key, law, y, n = at
         if is_count(family):
