@@ -11,7 +11,6 @@ import noiseaware as na
 from noiseaware.custodian import audit as auditing
 from noiseaware.custodian import bounds as choosing
 from noiseaware.custodian import neighbour
-from noiseaware.custodian import release as releasing
 from noiseaware.custodian import terms as agreeing
 from noiseaware.custodian.noise import calibrated
 from noiseaware.privacy import Pure, ZeroConcentrated
@@ -195,7 +194,10 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("name", PLANS)
+SLOW = ("chosen_between", "chosen_of_persons")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in PLANS])
 def test_with_as_many_releases_as_needed_half_of_the_promise_is_seen(name):
     model, terms = PLANS[name]
     needed = na.audit(model, **terms, num_releases=1000).needed
@@ -240,9 +242,9 @@ def _one_too_many(table, family, grid, terms):
 @pytest.mark.parametrize("fault", [_uncapped, _one_too_many])
 def test_a_person_who_is_not_capped_is_found_out(fault, monkeypatch):
     model, terms = PLANS["person"]
-    assert na.audit(model, **terms, num_releases=40_000).is_within is True
+    assert na.audit(model, **terms, num_releases=20_000).is_within is True
     monkeypatch.setattr(neighbour, "summed", fault)
-    assert na.audit(model, **terms, num_releases=40_000).is_within is False
+    assert na.audit(model, **terms, num_releases=20_000).is_within is False
 
 
 def test_a_cap_that_each_group_has_for_itself_is_found_out(monkeypatch):
@@ -251,9 +253,8 @@ def test_a_cap_that_each_group_has_for_itself_is_found_out(monkeypatch):
     def apart(table, family, grid, agreed):
         by = agreed.groups.columns[0]
         frame = table._source.open(None)
-        groups = [frame[frame[by] == level] for (level,) in agreed.groups.keys]
-        sums = neighbour.Table
-        return [sums(part).sums(family, grid.exponent, least=0, unit=agreed.unit) for part in groups]
+        parts = [neighbour.Table(frame[frame[by] == level]) for (level,) in agreed.groups.keys]
+        return [part.sums(family, grid.exponent, least=0, unit=agreed.unit) for part in parts]
 
     monkeypatch.setattr(neighbour, "summed", apart)
     assert na.audit(model, **terms, num_releases=20_000).is_within is False
@@ -278,12 +279,11 @@ def test_half_of_the_noise_is_found_out(name, monkeypatch):
 
 
 def test_a_choice_of_bounds_that_costs_more_than_its_share_is_found_out(monkeypatch):
-    """A choice that may cost half of ε takes all of it, and the noise has the rest: half as much again in all."""
+    """A choice that may cost half of ε costs five times all of it."""
     model, terms = na.family.Exponential("x"), {"epsilon": 2, "bounds": "private", "bounds_share": "0.5"}
-    assert na.audit(model, **terms, num_releases=40_000).is_within is not False
     honest = choosing.Selection.scale
-    monkeypatch.setattr(choosing.Selection, "scale", lambda own, index: honest(own, index) / 4)
-    assert na.audit(model, **terms, num_releases=40_000).is_within is False
+    monkeypatch.setattr(choosing.Selection, "scale", lambda own, index: honest(own, index) / 10)
+    assert na.audit(model, **terms, num_releases=10_000).is_within is False
 
 
 def test_the_law_of_a_choice_is_that_of_its_draws():

@@ -123,7 +123,9 @@ class Audit:
         """The greatest P(E | D) for each P(E | D'); of ρ, by the bound at each order."""
         if self.letter == "ρ":
             orders = _ORDERS[:, None]
-            bounds = share ** (1 - 1 / orders) * np.exp((orders - 1) * self.claim)  # P^α P'^{1−α} ≤ e^{α(α−1)ρ}
+            bounds = share ** (1 - 1 / orders) * np.exp(
+                np.minimum((orders - 1) * self.claim, 700)
+            )  # P^α P'^{1−α} ≤ e^{α(α−1)ρ}
             return np.minimum(1, bounds.min(0))
         return np.minimum(math.exp(self.claim) * share, 1 - np.maximum(0, (1 - share) * math.exp(-self.claim)))
 
@@ -200,7 +202,8 @@ def _needed(outcomes: list[Outcome], measure: Measure, wanted: float) -> int | N
     shares = []
     for t in np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, _TRIED + 2)[1:-1])):
         one, other = (1 - np.searchsorted(side, t) / _FORETOLD for side in (first, second))
-        if 0 < other < one and measure(one, other) > wanted:
+        one, other = min(one, 1 - 1 / _FORETOLD), max(other, 1 / _FORETOLD)
+        if other < one and measure(one, other) > wanted:
             shares.append((one, other))
     if not shares or not _shows(shares, _LARGEST, measure, wanted):
         return None

@@ -30,8 +30,11 @@ from noiseaware.privacy import Neighbours, Pure
 _FEW_COLUMNS = 2  # all rows of their ends and middles are tried in pairs; of more columns there are too many
 _GROUPS = 2  # that a person is in, besides being in one
 _CHOICES = 64  # of bounds that are looked into, the likeliest
-_SIZES = (1, 20, 100, 500)  # of tables whose bounds are chosen
-_LOW = (0.0, 0.02, 0.5, 0.98, 1.0)  # shares of their records at the lower of two places
+_SIZES = (1, 20, 100, 400)  # of tables whose bounds are chosen
+_OFF = (-0.1, -0.03, 0.0)  # from a quantile, in parts of all records: where about half of the choices are below
+
+
+_SEEN = 0.2  # an event of choices is worth looking for if it is so likely
 
 
 class Noisy(NamedTuple):
@@ -191,7 +194,8 @@ class _Made(NamedTuple):
 
 def _of_choice(family: AbstractFamily, terms: Terms, selection: Selection) -> Pair:
     """The pair of tables whose choices of bounds, with the noise after them, are told apart best."""
-    made, is_turned = max(_tables(selection), key=lambda one: _promising(family, terms, selection, *one))
+    tried = [(made, *_promising(family, terms, selection, made)) for made in _tables(selection)]
+    made, _, is_turned = max(tried, key=lambda one: one[1])
     frames = [_people(family, terms, side, is_new) for side, is_new in zip(made.sides(), (False, True), strict=True)]
     column = family.columns[0]
     laws = []
@@ -229,42 +233,49 @@ def _people(family: AbstractFamily, terms: Terms, values: tuple[float, ...], is_
     return frame.loc[frame.index.repeat(times)].reset_index(drop=True)
 
 
-def _tables(selection: Selection) -> list[tuple[_Made, bool]]:
-    """Tables to try, each way round: records at two places, and one from end to end, or from one place to the other."""
-    candidates = selection.candidates
+def _tables(selection: Selection) -> list[_Made]:
+    """Tables to try: records at two places, and one from end to end, or from one place to the other, or there."""
+    candidates, is_replaced = selection.candidates, selection.neighbours == "replace"
     is_signed = len(selection.quantiles) > 1
     sizes = [c for c in candidates if c > 0]
     found = []
-    for place in (sizes[0], sizes[len(sizes) // 3], sizes[2 * len(sizes) // 3]):
-        low = -place if is_signed else 0.0
-        ends = ((candidates[0] - 1 if is_signed else 0.0, 2 * candidates[-1]), (low, place))
-        for size, share, (old, new) in itertools.product(_SIZES, _LOW, ends):
-            below = round(share * (size - 1))
-            values = (low,) * below + (place,) * (size - 1 - below)
-            replaced = _Made(values, old if selection.neighbours == "replace" else None, new)
-            found += [(replaced, False), (replaced, True)]
-            if selection.neighbours != "replace":
-                found += [(_Made(values, None, old), False), (_Made(values, None, old), True)]
+    for place, size in itertools.product((sizes[0], sizes[len(sizes) // 3], sizes[2 * len(sizes) // 3]), _SIZES):
+        low, most = -place if is_signed else 0.0, size - 1
+        shares = [0.0, 0.5, 1.0, *(float(q) + off for q in selection.quantiles for off in _OFF)]
+        for below in sorted({min(max(round(share * most), 0), most) for share in shares}):
+            values = (low,) * below + (place,) * (most - below)
+            for old, new in ((candidates[0] - 1 if is_signed else 0.0, 2 * candidates[-1]), (low, place)):
+                found += (
+                    [_Made(values, old, new)] if is_replaced else [_Made(values, None, new), _Made(values, None, old)]
+                )
     return found
 
 
-def _promising(family: AbstractFamily, terms: Terms, selection: Selection, made: _Made, is_turned: bool) -> float:
-    """The mean loss of a pair, with the most that the noise loses for ε: worked out without a scan."""
+def _promising(family: AbstractFamily, terms: Terms, selection: Selection, made: _Made) -> tuple[float, bool]:
+    """What a likely event shows of ε, with the most that the noise loses, or the mean loss; and if D is the second."""
     times = [np.ones(len(side)) for side in made.sides()]
     times[1][-1] = terms.max_records
     sides = list(zip(map(np.array, made.sides()), times, strict=True))
-    sides = sides[::-1] if is_turned else sides
     laws = []
     for x, count in sides:
         counts = [int(total) for total in (count[:, None] * (x[:, None] <= np.array(selection.candidates))).sum(axis=0)]
         laws.append(selection.law(counts, int(count.sum())))
-    first, second = laws
-    likely = [ends for ends in sorted(first, key=lambda ends: first[ends], reverse=True)[:_CHOICES] if second[ends] > 0]
+    forth, back = (_loss(family, terms, sides, *pair) for pair in (laws, laws[::-1]))
+    return max(forth, back), back > forth
+
+
+def _loss(family: AbstractFamily, terms: Terms, sides: Sequence[tuple], first: dict, second: dict) -> float:
+    likely = sorted(first, key=lambda ends: first[ends], reverse=True)[:_CHOICES]
+    likely = [ends for ends in likely if min(first[ends], second[ends]) > 0]
     share = np.array([first[ends] for ends in likely])
     moved = np.array([_moved(family, terms, sides, ends) for ends in likely])
-    noise = terms.of_statistics
-    rest = float(noise.epsilon) * moved if isinstance(noise, Pure) else float(noise.rho) * moved**2
-    return float(share @ (np.log(share / [second[ends] for ends in likely]) + rest))
+    noise, chosen = terms.of_statistics, np.log(share / [second[ends] for ends in likely])
+    if not isinstance(noise, Pure):
+        return float(share @ (chosen + float(noise.rho) * moved**2))
+    loss = chosen + float(noise.epsilon) * moved
+    order = np.argsort(-loss)
+    seen = np.cumsum(share[order])
+    return float(loss[order[np.searchsorted(seen, _SEEN)]]) if seen[-1] > _SEEN else 0.0
 
 
 def _moved(family: Any, terms: Terms, sides: Sequence[tuple], ends: tuple[float, float]) -> float:
