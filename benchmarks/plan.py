@@ -13,6 +13,7 @@ import numpy as np
 import table
 
 import noiseaware as na
+from noiseaware.planning import Plan
 
 family, prior = na.family, na.prior
 LEVELS = [f"level {j}" for j in range(6)]
@@ -58,7 +59,7 @@ def main() -> None:
         table.add(f"{work}, worst of {len(sizes)}", off, "off by {}", at_most=0)
 
 
-def _off(name: str, plan: na.Plan, cost: dict, wanted: float, most: int) -> float:
+def _off(name: str, plan: Plan, cost: dict, wanted: float, most: int) -> float:
     """How far the worst number is beyond what is allowed."""
     worst = 0.0
     for number, (width, error) in _simulated(plan, wanted, most).items():
@@ -72,7 +73,7 @@ def _off(name: str, plan: na.Plan, cost: dict, wanted: float, most: int) -> floa
     return worst
 
 
-def _simulated(plan: na.Plan, wanted: float, most: int) -> dict[str, tuple[float, float]]:
+def _simulated(plan: Plan, wanted: float, most: int) -> dict[str, tuple[float, float]]:
     """Mean widths and their standard errors, of so many batches as it takes."""
     size, parts = 250, []
     while True:

@@ -61,7 +61,7 @@ def test_a_clamped_gamma_of_some_tables_that_say_next_to_nothing():
 
 
 def test_two_numbers_of_skewed_priors():
-    """1000 simulated tables had 2.204 ± 0.018 and 1.300 ± 0.018; the information alone foretells 1.875 for the shape."""
+    """1000 simulated tables had 2.204 ± 0.018 and 1.300 ± 0.018; the information alone foretells a shape of 1.875."""
     believed = prior.Independent(shape=prior.Gamma(4, 2), rate=prior.Gamma(4, 4))
     foretold = plan(family.Gamma(bounds=(0, 20)), believed, n=200, epsilon=1)
     assert foretold.error == 0.1

@@ -79,7 +79,7 @@ def worst(family: AbstractFamily, terms: Terms) -> Pair:
     found = []
     for spread in range(1, groups + 1):
         there = _frame(family, terms, rows[1], copies, spread)
-        found.append(_noisy(family, terms, [there[:0], there]))
+        found.append(_noisy(family, terms, [there.iloc[:0], there]))
     return Pair(rows, _words(copies, terms), [Outcome((1.0, 1.0), max(found, key=_apart))])
 
 
@@ -229,8 +229,9 @@ def _people(family: AbstractFamily, terms: Terms, values: tuple[float, ...], is_
         return frame
     if terms.unit.column not in frame:
         frame[terms.unit.column] = np.arange(len(frame))
-    times = np.where(frame.index == len(frame) - 1, terms.max_records + 1, 1) if is_new else 1
-    return frame.loc[frame.index.repeat(times)].reset_index(drop=True)
+    last = len(frame) - 1
+    places = [*range(last), *([last] * (terms.max_records + 1 if is_new else 1))] if len(frame) else []
+    return frame.iloc[places].reset_index(drop=True)
 
 
 def _tables(selection: Selection) -> list[_Made]:
