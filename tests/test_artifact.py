@@ -108,7 +108,7 @@ ASKING = [
     ({"family": {"name": "multivariate_normal", "columns": [f"c{i}" for i in range(200)]}}, "must be 20300 .* got 1"),
     ({"family": {"name": "linear_regression", "x": [f"c{i}" for i in range(10**5)], "y": "y"}}, "family.x: .* 200"),
     ({"family": {"name": "categorical", "levels": [f"c{i}" for i in range(10**5 + 1)]}}, "family.levels: .* 100000"),
-    ({"family": {"name": "categorical", "levels": ["c" * 10**6, "d"]}}, "statistics must be 2 for this family, got 1"),
+    ({"family": {"name": "categorical", "levels": ["c" * 10**6, "d"]}}, "levels must be texts of at most 32768 bytes"),
     ({"statistics": [{"name": "s" * 10**6, "value": 3}]}, "statistics.0.name must be 'sum' for this family, got 's"),
     ({"family": {"name": "s" * 10**6}}, "family.name must be one of .* got 'sss"),
     ({"statistics": FILE["statistics"] * 10**5 + FILE["statistics"]}, "statistics: .* 100000 items"),

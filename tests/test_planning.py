@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import noiseaware as na
+from noiseaware import tally, weighting
 from noiseaware.planning import plan
-from noiseaware.width import records_worth
+from noiseaware.width import TAILS, Noise, records_worth
 
 family, prior = na.family, na.prior
 SETTINGS = {
@@ -23,7 +24,7 @@ def _check(name, n, epsilon, num_trials, seed):
     assert foretold.by_parameter.keys() == simulated.keys()
     for number, width in foretold.by_parameter.items():
         found, error = simulated[number]
-        assert abs(width / found - 1) < 0.1 + 2 * error / found, (number, width, found, error)
+        assert abs(width / found - 1) < foretold.error + 2 * error / found, (number, width, found, error)
 
 
 @pytest.mark.slow
@@ -43,7 +44,75 @@ def test_the_width_is_that_of_simulated_tables_over_the_grid(name, n, epsilon, s
 def test_the_width_is_that_of_simulated_tables_of_a_private_number(seed):
     foretold = plan(*SETTINGS["bernoulli"], n=300, epsilon=0.3, neighbours="add_remove")
     found, error = foretold.simulated(100, seed)["theta"]
-    assert abs(foretold.width / found - 1) < 0.1 + 2 * error / found
+    assert abs(foretold.width / found - 1) < foretold.error + 2 * error / found
+
+
+def test_rare_levels_are_narrower_for_what_the_others_say():
+    """1000 simulated tables had 0.3592 ± 0.0020 over all levels (benchmarks/plan.py); each level alone has 0.389."""
+    foretold = plan(family.Categorical(levels=list("abcdef")), prior.Dirichlet([0.3] * 6), n=80, epsilon=0.2)
+    assert foretold.width == pytest.approx(0.3592, rel=0.05)
+    assert len(set(foretold.by_parameter.values())) == 1
+
+
+def test_a_clamped_gamma_of_some_tables_that_say_next_to_nothing():
+    """1000 simulated tables had 0.5512 ± 0.0101."""
+    foretold = plan(family.Gamma(bounds=(1, 4), shape=3.0), prior.Gamma(6, 4), n=150, rho=0.02)
+    assert abs(foretold.width / 0.5512 - 1) < foretold.error == 0.05
+
+
+def test_two_numbers_of_skewed_priors():
+    """1000 simulated tables had 2.204 ± 0.018 and 1.300 ± 0.018; the information alone foretells a shape of 1.875."""
+    believed = prior.Independent(shape=prior.Gamma(4, 2), rate=prior.Gamma(4, 4))
+    foretold = plan(family.Gamma(bounds=(0, 20)), believed, n=200, epsilon=1)
+    assert foretold.error == 0.1
+    assert foretold.by_parameter == pytest.approx({"shape": 2.204, "rate": 1.300}, rel=0.1)
+
+
+def test_a_plan_of_rare_events_and_little_noise_says_that_it_is_less_sure():
+    setting = (family.Bernoulli(), prior.Beta(0.5, 100))
+    assert plan(*setting, n=30, epsilon=5).error == 0.2
+    assert plan(*setting, n=30, epsilon=0.5).error == 0.05
+    assert "± 20%" in repr(plan(*setting, n=30, epsilon=5))
+
+
+def test_counts_known_together_are_those_of_listing_them_all(seed):
+    """p(k_j | y) by every way in which three counts make 12."""
+    n, rng, concentration = 12, np.random.default_rng(seed), np.array([0.5, 1, 3])
+    k = np.arange(n + 1.0)
+    y = rng.uniform(-3, 15, (2, 3))
+    log_g = tally._log_count(k, 1, concentration) + tally._log_noise(y[:, :, None] - k, 2.0, is_laplace=True)
+    found = np.exp(log_g) * tally._others(np.exp(log_g))[:, :, ::-1]
+    wanted = np.zeros_like(found)
+    for a in range(n + 1):
+        for b in range(n + 1 - a):
+            mass = np.exp(log_g[:, 0, a] + log_g[:, 1, b] + log_g[:, 2, n - a - b])
+            for level, count in enumerate((a, b, n - a - b)):
+                wanted[:, level, count] += mass
+    shares = [mass / mass.sum(axis=2, keepdims=True) for mass in (found, wanted)]
+    np.testing.assert_allclose(*shares, atol=1e-12)
+
+
+def test_a_cell_of_several_counts_has_their_masses():
+    concentration = np.array([0.3, 2.0])
+    cells = tally._log_count(np.arange(5) * 4.0, 4, concentration)
+    each = np.exp(tally._log_count(np.arange(18.0), 1, concentration))
+    wanted = np.stack([each[:, :2].sum(1), *(each[:, 4 * i - 2 : 4 * i + 2].sum(1) for i in range(1, 5))], axis=1)
+    np.testing.assert_allclose(np.exp(cells), wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("is_laplace", [False, True])
+def test_weighted_draws_of_a_normal_mean_have_its_interval(is_laplace, seed):
+    """θ ~ N(0, 1), y ~ N(10 θ, 10) and noise of variance 300; of Laplace noise, by a grid of θ."""
+    theta = np.random.default_rng(seed).normal(size=20_000)
+    law = Noise(np.array([300.0]), is_laplace, 0.0)
+    ones = np.ones((len(theta), 1, 1))
+    found, is_known = weighting.widths({"mean": theta}, theta[:, None], ones, np.arange(400), 10.0, law, TAILS)
+    assert is_known.all()
+    wanted = 2 * 1.959964 * (1 + 100 / 310) ** -0.5
+    if is_laplace:  # peaked noise says more
+        assert 0.85 * wanted < found["mean"].mean() < 0.99 * wanted
+    else:
+        assert found["mean"].mean() == pytest.approx(wanted, rel=0.01)
 
 
 def test_the_width_of_a_normal_mean_without_noise_is_its_formula():

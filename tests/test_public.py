@@ -120,11 +120,11 @@ def test_what_is_printed_says_what_it_holds():
     found = na.calibrate(na.family.Bernoulli(), na.prior.Beta(1, 1), n=9, epsilon=1, num_trials=20, seed=0)
     assert re.match(r"Calibration\(20 tables, largest KS 0\.\d+ \(95 % of right methods", repr(found))
     made = na.plan(na.family.Bernoulli(), na.prior.Beta(1, 9), n=5000, width=0.02)
-    assert repr(made) == "Plan(bernoulli, n = 5000, epsilon = 0.086, expected width 0.01999)"
-    seen = na.audit(na.family.Bernoulli("ill"), epsilon=0.5, num_releases=1000)
+    assert repr(made) == "Plan(bernoulli, n = 5000, epsilon = 0.086, expected width 0.01999 ± 5%)"
+    seen = na.audit(na.family.Bernoulli("ill"), epsilon=0.5, num_releases=10_000)
     assert re.fullmatch(
-        r"Audit\(bernoulli, promised ε = 0\.5, seen ε at least 0\.\d+ in 2,000 releases: within .*", repr(seen)
+        r"Audit\(bernoulli, promised ε = 0\.5, seen ε at least 0\.\d+ in 20,000 releases: within .*", repr(seen)
     )
-    assert (seen.letter, seen.claim, seen.num_releases) == ("ε", 0.5, 2000)
+    assert (seen.letter, seen.claim, seen.num_releases) == ("ε", 0.5, 20_000)
     assert "mean=array([0., 1.])" in repr(na.prior.NormalInverseGamma([0, 1], 1, 2, 3))
     assert repr(na.mechanism.Laplace((1.0, 2.0))) == "Laplace(scale=array([1., 2.]))"

@@ -20,7 +20,7 @@ from noiseaware.marginal import numbers
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import N_SHARE, Neighbours, Number, exact, proper
-from noiseaware.width import TAILS, Ellipsoids, Lines, predictor, widths
+from noiseaware.width import TAILS, Ellipsoids, Lines, error, predictor, widths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ class Plan:
 
     def __repr__(self) -> str:
         cost = f"{self._cost_name} = {self._cost:g}"
-        return f"Plan({self.family.name}, n = {self.n}, {cost}, expected width {self.width:.4g})"
+        return f"Plan({self.family.name}, n = {self.n}, {cost}, expected width {self.width:.4g} ± {self.error:.0%})"
 
     @property
     def by_parameter(self) -> dict[str, float]:
@@ -75,6 +75,12 @@ class Plan:
     def width(self) -> float:
         """The expected width of the number that was asked for, or of the widest."""
         return self._of(self._widths())
+
+    @property
+    def error(self) -> float:
+        """The share by which a planned width may be wrong, as simulated tables show (benchmarks/plan.py)."""
+        with jax.enable_x64(True):
+            return error(self._predictor, self._mechanism(), self._count())
 
     @property
     def floor(self) -> float:
@@ -292,6 +298,6 @@ def _picture(plan: Plan, curves: dict[int, tuple[list[float], list[float], float
     for side in ("right", "top"):
         axes.spines[side].set_visible(False)
     axes.tick_params(which="both", labelsize=9, length=3, pad=4, color=PRIOR)
-    note = f"Dashed: without noise. Ring: this plan, {symbol} = {plan._cost:g} and n = {plan.n:,}."
+    note = f"Dashed: without noise. Ring: this plan, {symbol} = {plan._cost:g} and n = {plan.n:,}, ± {plan.error:.0%}."
     legend(figure, axes, note)
     return figure

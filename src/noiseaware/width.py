@@ -5,9 +5,11 @@ The mean m(θ) and the variance v(θ) of what one record adds to a released sum,
     y | θ ~ n m(θ) + N(0, n v(θ)) + noise        information n² m′(θ)² / (n v(θ) + Var noise)
 
 One number has its interval from that law itself: over truths θ* of the prior and sums y of θ*, the posterior of θ is
-laid on a line and its interval read off. Several numbers have it from the information, which is a matrix then:
-(C⁻¹ + n² Jᵀ (n V + D)⁻¹ J)⁻¹ is their covariance, with J = ∂m/∂θ, noise variances D and C the prior's covariance.
-Where n is private, what its noise does to a sum, n's error times m(θ), is added to the variance.
+laid on a line and its interval read off. Levels have theirs so, each alone; the part of it that is left where all
+counts are known together is worked out in tally.py. Several numbers have it from the information, which is a matrix
+then: (C⁻¹ + n² Jᵀ (n V + D)⁻¹ J)⁻¹ is their covariance, with J = ∂m/∂θ, noise variances D and C the prior's covariance.
+That is right where the sums say much; where they say little, draws of the prior are weighted by that law instead
+(weighting.py). Where n is private, what its noise does to a sum, n's error times m(θ), is added to the variance.
 """
 
 import functools
@@ -20,6 +22,7 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from noiseaware import tally, weighting
 from noiseaware.artifact import NoisyCount, Release, likely
 from noiseaware.family import (
     AbstractFamily,
@@ -41,10 +44,17 @@ _NEAR = 161  # nodes more, in eight standard deviations about the truth
 _TRUTHS = np.linspace(-4.5, 4.5, 37)
 _WEIGHTS = np.exp(-0.5 * _TRUTHS**2) / np.exp(-0.5 * _TRUTHS**2).sum()
 _SUMS = 5  # normal errors of a sum for each truth, and as many of its noise
-_PRIOR_DRAWS = 4000
-_LOCAL = 48  # truths at which the information of several numbers is taken
+_LOCAL = 2_000_000  # numbers that the information of several numbers may hold: so many truths it is taken at
+_TABLES = 200  # of them, in the order of their widths, for which draws of the prior are weighted
 _FAR = 300.0
 _OUTER = 0.01  # draws of a prior beyond these quantiles count as if at them: some have no variance
+_SKEWED = 1.0
+_FEW_STATISTICS = 2
+# Shares by which a mean width may be wrong, beyond the error of the simulations that say so (benchmarks/plan.py).
+ERROR = 0.05
+ERROR_IF_RARE = 0.2  # counts so few, under so little noise, that their sum is far from normal
+ERROR_OF_TWO = 0.1
+ERROR_OF_MORE = 0.25  # regressions and several columns, of which too few settings were simulated to say less
 TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _Z = float(ndtri(TAILS[1]))
 
@@ -104,6 +114,11 @@ class Line(NamedTuple):
         widths = np.diff(np.asarray(self.prior.from_real(jnp.asarray(ends))), axis=2)
         return float(_WEIGHTS @ widths.mean(axis=(1, 2)))
 
+    def skewness(self, n: float, noise: Noise) -> float:
+        """The mean skewness of a sum of counts, were they of rare events: n v/(n v + noise)^{3/2}."""
+        own = n * np.maximum(self.variance(self.truths), 0.0)
+        return float(_WEIGHTS @ (own / np.maximum(own + noise.variance[0], 1e-300) ** 1.5))
+
     def _ends(self, truth: float, n: float, noise: Noise) -> np.ndarray:
         """Where the interval begins and ends, for each of several sums of one truth."""
         total = float(self._variance(np.asarray(truth), n, noise)) + noise.variance[0]
@@ -147,38 +162,70 @@ class Lines:
 
     def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
         own = split(prior)
+        self.concentration, self.is_count = None, family.is_integer or isinstance(family, Categorical)
         if isinstance(family, Categorical):
-            self.lines = {f"theta[{level}]": Line.of_level(p) for level, p in zip(family.levels, own, strict=True)}
+            self.concentration = np.array([float(line.a) for line in own])  # type: ignore[attr-defined]
+            different = {a: Line.of_level(p) for a, p in dict(zip(self.concentration, own, strict=True)).items()}
+            self.lines = {
+                f"theta[{level}]": different[a] for level, a in zip(family.levels, self.concentration, strict=True)
+            }
             # that the counts add up to n tells of each what the others' noise lets through
             self.factor = 1 - 1 / len(own)
         else:
             self.lines, self.factor = {family.parameters[0]: Line.of(family, own[0])}, 1.0
 
+    def error(self, n: float, noise: Noise) -> float:
+        """The share by which a width may be wrong."""
+        if not self.is_count:
+            return ERROR
+        skewed = max(line.skewness(n, noise.less(self.factor)) for line in self.lines.values())
+        return ERROR_IF_RARE if skewed > _SKEWED else ERROR
+
     def widths(self, n: float, noise: Noise) -> dict[str, float]:
-        return {name: line.width(n, noise.less(self.factor)) for name, line in self.lines.items()}
+        distinct = {id(line): line for line in self.lines.values()}
+        alone = {key: line.width(n, noise.less(self.factor)) for key, line in distinct.items()}
+        if self.concentration is None:
+            return {name: alone[id(line)] for name, line in self.lines.items()}
+        left = tally.narrowing(self.concentration, n, noise, self.factor, TAILS)
+        return {name: alone[id(line)] * left for name, line in self.lines.items()}
 
 
 class Ellipsoids:
-    """The numbers of a parameter together: their covariance from the information of the released sums."""
+    """The numbers of a parameter together: their covariance from the information of the released sums, or weighted
+    draws of the prior where these say enough."""
 
     def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
-        drawn = np.asarray(prior.sample(jax.random.key(0), (_PRIOR_DRAWS,)))
-        self.spread = np.cov(np.clip(drawn, *np.quantile(drawn, [_OUTER, 1 - _OUTER], axis=0)), rowvar=False)
-        self.truths = drawn[:_LOCAL]
-        self.moments = jax.jit(jax.vmap(functools.partial(_moment.released, family)))(self.truths)
-        self.slopes = jax.jit(jax.vmap(jax.jacfwd(lambda theta: _moment.released(family, theta).mean)))(self.truths)
+        drawn = prior.sample(jax.random.key(0), (weighting.DRAWS,))
+        flat, truths = np.asarray(drawn), drawn[: _LOCAL // len(family.statistics) ** 2]
+        self.spread = np.cov(np.clip(flat, *np.quantile(flat, [_OUTER, 1 - _OUTER], axis=0)), rowvar=False)
+        self.numbers = numbers(family, family.named(flat))
+        self.moments = jax.jit(jax.vmap(functools.partial(_moment.released, family)))(drawn)
+        self.slopes = jax.jit(jax.vmap(jax.jacfwd(lambda theta: _moment.released(family, theta).mean)))(truths)
         self.family = family
 
     def widths(self, n: float, noise: Noise) -> dict[str, float]:
-        slopes, mean = n * np.asarray(self.slopes), np.asarray(self.moments.mean)
+        mean, covariance = (np.asarray(part) for part in self.moments)
+        local = self._local(n, noise, mean, covariance)
+        place = np.sum([width / width.mean() for width in local.values()], axis=0)
+        few = np.argsort(place)[:: -(-len(place) // _TABLES)]
+        weighted, is_known = weighting.widths(self.numbers, mean, covariance, few, n, noise, TAILS)
+        mixed = {name: np.where(is_known, weighted[name], width[few]) for name, width in local.items()}
+        return {name: float(w.mean() * mixed[name].mean() / w[few].mean()) for name, w in local.items()}
+
+    def error(self, n: float, noise: Noise) -> float:
+        """The share by which a width may be wrong."""
+        return ERROR_OF_TWO if len(self.family.statistics) <= _FEW_STATISTICS else ERROR_OF_MORE
+
+    def _local(self, n: float, noise: Noise, mean: np.ndarray, covariance: np.ndarray) -> dict[str, np.ndarray]:
+        """The width of each number's interval at each truth, were its posterior normal."""
+        slopes = n * np.asarray(self.slopes)
+        mean, covariance = mean[: len(slopes)], covariance[: len(slopes)]
         through = slopes @ self.spread
-        own = n * np.asarray(self.moments.covariance) + noise.variance_of_n * mean[:, :, None] * mean[:, None, :]
+        own = n * covariance + noise.variance_of_n * mean[:, :, None] * mean[:, None, :]
         total = through @ np.swapaxes(slopes, 1, 2) + own + np.diag(np.broadcast_to(noise.variance, mean.shape[1:]))
         left = self.spread - np.swapaxes(through, 1, 2) @ np.linalg.solve(total, through)
         sds = np.sqrt(np.maximum(np.diagonal(left, axis1=1, axis2=2), 0.0))
-        return {
-            name: 2 * _Z * float(values.mean()) for name, values in numbers(self.family, self.family.named(sds)).items()
-        }
+        return {name: 2 * _Z * values for name, values in numbers(self.family, self.family.named(sds)).items()}
 
 
 def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | None:
@@ -210,6 +257,11 @@ def predictor(family: AbstractFamily, prior: AbstractPrior) -> Lines | Ellipsoid
     if isinstance(family, AbstractScalarFamily) or (isinstance(family, Categorical) and isinstance(prior, Dirichlet)):
         return Lines(family, prior)
     return Ellipsoids(family, prior)
+
+
+def error(found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount) -> float:
+    """The share by which the expected widths may be wrong."""
+    return found.error(float(likely(n)), Noise.of(mechanism, n))
 
 
 def widths(found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount) -> dict[str, float]:

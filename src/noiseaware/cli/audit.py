@@ -10,6 +10,8 @@ from noiseaware.cli.failure import NEGATIVE, say
 from noiseaware.cli.plan import Item, read
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from noiseaware.custodian.audit import Audit
 
 
@@ -17,7 +19,10 @@ def audit(
     plan: Annotated[
         str, typer.Argument(metavar="PLAN", help="The plan of the releases, a TOML file as `release --plan` takes it.")
     ],
-    releases: Annotated[int, typer.Option(help="Releases of each of the two tables.")] = 100_000,
+    releases: Annotated[
+        int | None,
+        typer.Option(help="Releases of each of the two tables; unless given, as many as show something.", min=1),
+    ] = None,
     plot: Annotated[str | None, typer.Option(help="Folder for a picture of each release of the plan.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite pictures.")] = False,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
@@ -28,13 +33,15 @@ def audit(
 
     $ noiseaware audit clinic.toml --plot audit
 
-    For each release of the plan two made-up tables, as far apart as its bounds allow, go through the same sums and the
-    same noise so many times. What is seen is a lower bound on ε or ρ, at 99.9 % confidence; it must not be above what
-    was promised. No table and no ledger is read. Exits 1 if a promise is broken.
+    For each release of the plan two made-up tables, as far apart as neighbours can be, go through the same sums and the
+    same noise many times: one record for another, a record or a person more, in one group or in two, and where bounds
+    are private the choice of them too. What is seen is a lower bound on ε or ρ, at 99.9 % confidence; it must not be
+    above what was promised (of ε and δ: above the ρ by which they are kept). No table and no ledger is read.
+
+    Of too few releases to see half of what is promised there is no verdict: they would agree with any promise. Exits 1
+    if a promise is broken, 2 if there is a release without a verdict, and says how many releases it takes.
     """
     agreed = read(plan)
-    for planned in agreed.items:
-        _check(planned)
     pictures = [] if plot is None else _pictures(agreed.items, Path(plot), force=force)
     found = []
     for place, planned in enumerate(agreed.items, start=1):
@@ -43,8 +50,22 @@ def audit(
     for path, (_, audited) in zip(pictures, found, strict=False):
         picture.write(audited.plot(), path)
     _print([_document(*one) for one in found], json=json)
-    if not all(audited.is_within for _, audited in found):
+    if any(audited.is_within is False for _, audited in found):
         raise typer.Exit(NEGATIVE)
+    _check_verdicts(found)
+
+
+def _check_verdicts(found: list[tuple[Item, "Audit"]]) -> None:
+    """Refuse to call a plan good of which some release has no verdict."""
+    without = [(planned, audited) for planned, audited in found if audited.is_within is None]
+    if not without:
+        return
+    name = Path(without[0][0].output).name
+    needed = [audited.needed for _, audited in without if audited.needed is not None]
+    if len(needed) < len(without):
+        raise ValueError(f"releases cannot be enough for a verdict on {name}, whose noise hides both tables.")
+    made = without[0][1].num_releases // 2
+    raise ValueError(f"releases must be at least {max(needed)} for a verdict on {name}, got {made}.")
 
 
 def _pictures(items: list[Item], folder: Path, *, force: bool) -> list[Path]:
@@ -62,21 +83,10 @@ def _pictures(items: list[Item], folder: Path, *, force: bool) -> list[Path]:
     return paths
 
 
-def _check(planned: Item) -> None:
-    """Refuse what two tables that differ in one record tell nothing of."""
-    if planned.choice:
-        raise ValueError(f"bounds of {planned.output} must be public to be audited, got private.")
-    if "unit" in planned.division:
-        raise ValueError(f"unit of {planned.output} must be left out to be audited, got {planned.division['unit']}.")
-
-
-def _audited(planned: Item, releases: int) -> "Audit":
+def _audited(planned: Item, releases: int | None) -> "Audit":
     from noiseaware.custodian.audit import audit as of
-    from noiseaware.custodian.terms import terms_of
 
-    price = {name: planned.terms[name] for name in ("epsilon", "rho", "delta", "n_share") if name in planned.terms}
-    relation = terms_of(planned.family, **planned.terms).neighbours
-    return of(planned.family, **price, neighbours=relation, num_releases=releases)
+    return of(planned.family, **planned.terms, num_releases=releases)
 
 
 def _document(planned: Item, audited: "Audit") -> dict[str, Any]:
@@ -89,6 +99,8 @@ def _document(planned: Item, audited: "Audit") -> dict[str, Any]:
         "at_least": max(audited.lower, 0.0),
         "is_within": audited.is_within,
         "releases": audited.num_releases,
+        "needed": audited.needed,
+        "neighbours": audited.neighbours,
         "shares": list(audited.shares),
         "tables": [[str(value) for value in row] for row in audited.tables],
     }
@@ -102,13 +114,25 @@ def _print(told: list[dict[str, Any]], *, json: bool) -> None:
         return
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
     for heading in ("release", "family", "promised", "seen: at least", ""):
         table.add_column(heading, no_wrap=True)
     for row in told:
-        mark = Text("✓ within", "green") if row["is_within"] else Text("✗ broken", "bold red")
-        seen = f"{row['letter']} = {row['at_least']:.3g}"
-        table.add_row(row["release"], row["family"], row["promise"], seen, mark)
+        seen = f"{row['letter']} = {row['at_least']:.3g}" + _of_claim(row)
+        table.add_row(row["release"], row["family"], row["promise"], seen, _mark(row))
     Console(highlight=False).print(table)
+
+
+def _of_claim(row: dict[str, Any]) -> str:
+    """What ε and δ are kept by, which is bounded in their place."""
+    return f" of {row['claim']:.3g}" if "δ" in row["promise"] else ""
+
+
+def _mark(row: dict[str, Any]) -> "Text":
+    from rich.text import Text
+
+    if row["is_within"] is None:
+        needed = "never" if row["needed"] is None else f"takes {row['needed']:,} releases"
+        return Text(f"no verdict: {needed}", "yellow")
+    return Text("✓ within", "green") if row["is_within"] else Text("✗ broken", "bold red")

@@ -67,8 +67,8 @@ def plan(
 
     $ noiseaware plan --family exponential --prior "gamma(8, 2)" --bounds 0 4 -n 1000 --epsilon 0.5 --plot plan.png
 
-    Widths are of the 95 % interval, on average over tables that the prior thinks of. --check makes such tables and
-    their posteriors and says how wide those really are.
+    Widths are of the 95 % interval, on average over tables that the prior thinks of, and the plan says by how much they
+    may be wrong. --check makes such tables and their posteriors and says how wide those really are.
     """
     picture.check(plot, force=force)
     believed = parse(prior)
@@ -94,7 +94,12 @@ def _document(found: "Plan", *, num_trials: int, seed: int, best_bounds: bool) -
 
     told: dict[str, Any] = {"family": found.family.name, "prior": prior_words(found.prior), "n": found.n}
     told |= {"epsilon": found.epsilon, "rho": found.rho, "delta": found.delta, "neighbours": found.neighbours}
-    told |= {"width": found.width, "by_parameter": found.by_parameter, "without_noise": found.floor}
+    told |= {
+        "width": found.width,
+        "error": found.error,
+        "by_parameter": found.by_parameter,
+        "without_noise": found.floor,
+    }
     told |= {"records_worth": found.records_worth}
     if found.neighbours == "add_remove":
         told["n_shares"] = [{"n_share": str(share), "width": width} for share, width in found.best_n_share()]
@@ -129,7 +134,7 @@ def _sentences(found: "Plan", told: dict[str, Any]) -> list[str]:
     about = "" if found.neighbours == "replace" else "about "
     lines = [f"{found.family.name.replace('_', ' ')} release of {about}{found.n:,} records at {promise}"]
     widths = [f"{name} {number(width)}" for name, width in told["by_parameter"].items()]
-    lines.append(f"Expected width of the 95 % interval: {', '.join(widths)}.")
+    lines.append(f"Expected width of the 95 % interval, give or take {100 * found.error:.0f} %: {', '.join(widths)}.")
     if (most := told["records_worth"]) < 0.995 * found.n:
         worth = f"{most:,.0f} records without noise would tell as much"
         lines.append(f"Without noise it would be {number(told['without_noise'])}; {worth}.")

@@ -1,39 +1,50 @@
 """An audit before anything is released: can the worst pair of neighbours be told apart better than was promised?
 
-    ε ≥ log((P(E | D) − δ) / P(E | D'))        ρ ≥ max over α of D_α(P(E | D) ‖ P(E | D'))/α        for any event E
+    ε ≥ log(P(E | D) / P(E | D'))        ρ ≥ max over α of D_α(P(E | D) ‖ P(E | D'))/α        for any event E
 
-Two tables of one record each, or one of one record and an empty one where records are added or removed, as far apart as
-the bounds allow, go through the custodian's own sums and grid, and the promised noise is drawn for both, and for n
-where it is private, a hundred thousand times. E is the most telling of {Λ ≥ t}, where Λ is the ratio of the
-two noise densities; t is chosen on one half of the releases and its probabilities are bounded on the other half, by the
-intervals of Clopper and Pearson (1934). An audit can show that a promise is broken, and never that it is kept. Nothing
-of a real table is read.
+Two made-up tables, as far apart as neighbours can be (neighbour.py), go through the custodian's own sums and grid, and
+the promised noise is drawn for both, and for n where it is private, a hundred thousand times. All that is released
+of a table, of all its groups together, is one observation. E is the most telling of {Λ ≥ t}, where Λ is the ratio of
+the two densities; t is chosen on one half of the releases and its probabilities are bounded on the other half, by the
+intervals of Clopper and Pearson (1934). ε and δ are promised through the ρ that implies them, and ρ is what is bounded.
+An audit can show that a promise is broken, and never that it is kept. Nothing of a real table is read.
+
+A test that would see nothing anyway says nothing: `needed` is the number of releases with which half of the promise is
+seen with probability 0.9, were the losses those of the noise as planned; by the same intervals, of the counts that
+are met with that probability. (A quarter where no event shows half, as of a ρ of some 8.)
 """
 
-import itertools
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from noiseaware.custodian.grid import Grid
-from noiseaware.custodian.table import Table
+from noiseaware.custodian.neighbour import Outcome, worst
 from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
 from noiseaware.given import whole
 from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import N_SHARE, Approximate, Neighbours, Number, Promise, ZeroConcentrated
+from noiseaware.privacy import Promise, ZeroConcentrated, kept_by
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _CONFIDENCE = 0.999
 _THRESHOLDS = 200
-_FEW_COLUMNS = 2  # all rows of their ends and middles are tried in pairs; of more columns there are too many
 _ORDERS = 1 + np.geomspace(1e-3, 1e3, 61)  # α of the Rényi divergences
+_USUAL, _MOST = 100_000, 1_000_000  # releases of each table, unless said
+_POWER = 0.9  # with which half of the promise is to be seen
+_FORETOLD = 50_000  # losses, made up to find out how many releases that takes
+_TRIED = 25  # thresholds
+_LARGEST = 10**12
+_SLACK = 1.2  # for the threshold, which is chosen on other releases
+
+Measure = Callable[[float, float], float]
+Draw = Callable[[Grid, list[int]], list[int]]
 
 
 @dataclass(frozen=True)
@@ -46,26 +57,43 @@ class Audit:
     shares: tuple[float, float]
     losses: tuple[np.ndarray, np.ndarray]
     tables: tuple[tuple, tuple]
+    """The records that differ; () for none."""
+    neighbours: str
+    """How the two tables differ, in words."""
+    needed: int | None
+    """How many releases of each table it takes to see half of the promise; None where no number does."""
 
     def __repr__(self) -> str:
-        seen = f"{self.letter} at least {self.lower:.3g} in {self.num_releases:,} releases"
-        told = "within" if self.is_within else "above"
-        return f"Audit({self.family.name}, promised {self.promise}, seen {seen}: {told} the promise)"
+        seen = f"{self.letter} at least {max(self.lower, 0):.3g} in {self.num_releases:,} releases"
+        return f"Audit({self.family.name}, promised {self.promise}, seen {seen}: {self.verdict})"
+
+    @property
+    def verdict(self) -> str:
+        """What the releases show, in words."""
+        if self.is_within is None:
+            return "no verdict, for " + (
+                "no number of releases would do" if self.needed is None else f"that takes {self.needed:,} of each table"
+            )
+        return f"{'within' if self.is_within else 'above'} the promise"
 
     @property
     def letter(self) -> str:
-        """What is promised and bounded: ε or ρ."""
-        return "ρ" if isinstance(self.promise, ZeroConcentrated) else "ε"
+        """What is bounded: ε or ρ."""
+        return "ρ" if isinstance(kept_by(self.promise), ZeroConcentrated) else "ε"
 
     @property
     def claim(self) -> float:
-        """ε or ρ, as promised."""
-        return float(self.promise.rho if isinstance(self.promise, ZeroConcentrated) else self.promise.epsilon)
+        """ε or ρ, as promised; of ε and δ, the ρ by which they are kept."""
+        kept = kept_by(self.promise)
+        return float(kept.rho if isinstance(kept, ZeroConcentrated) else kept.epsilon)
 
     @property
-    def is_within(self) -> bool:
-        """Whether the releases agree with the promise."""
-        return self.lower <= self.claim
+    def is_within(self) -> bool | None:
+        """False where the promise is broken; True where it is not, of releases enough to see half of it; else None."""
+        if self.lower > self.claim:
+            return False
+        has_power = self.needed is not None and len(self.losses[0]) >= self.needed
+        return True if has_power or self.lower >= self.claim / 2 else None
 
     @property
     def num_releases(self) -> int:
@@ -93,43 +121,40 @@ class Audit:
 
     def _most(self, share: np.ndarray) -> np.ndarray:
         """The greatest P(E | D) for each P(E | D'); of ρ, by the bound at each order."""
-        if isinstance(self.promise, ZeroConcentrated):
+        if self.letter == "ρ":
             orders = _ORDERS[:, None]
-            bounds = share ** (1 - 1 / orders) * np.exp((orders - 1) * self.claim)  # P^α P'^{1−α} ≤ e^{α(α−1)ρ}
+            bounds = share ** (1 - 1 / orders) * np.exp(
+                np.minimum((orders - 1) * self.claim, 700)
+            )  # P^α P'^{1−α} ≤ e^{α(α−1)ρ}
             return np.minimum(1, bounds.min(0))
-        delta = float(self.promise.delta) if isinstance(self.promise, Approximate) else 0.0
-        most = math.exp(self.claim) * share + delta
-        return np.minimum(most, 1 - np.maximum(0, (1 - share - delta) * math.exp(-self.claim)))
+        return np.minimum(math.exp(self.claim) * share, 1 - np.maximum(0, (1 - share) * math.exp(-self.claim)))
 
 
-def audit(
-    family: AbstractFamily,
-    *,
-    epsilon: Number | None = None,
-    rho: Number | None = None,
-    delta: Number | None = None,
-    neighbours: Neighbours = "replace",
-    n_share: Number = N_SHARE,
-    num_releases: int = 100_000,
-) -> Audit:
-    """Release the worst neighbours of a family so many times each, and bound ε or ρ from below."""
-    num_releases = whole("num_releases", num_releases, 1000)
-    terms = terms_of(family, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, n_share=n_share)
-    grid, n_grid = terms.grid(family), terms.n_grid
-    tables = _furthest(family, grid, neighbours)
-    (first, n), (second, other_n) = (_totals(family, row, grid.exponent) for row in tables)
-    parts = [(grid, (first, second))] + ([] if n_grid is None else [(n_grid, ([n], [other_n]))])
-    losses = [np.sum([_losses(*part, side, num_releases) for part in parts], axis=0) for side in (0, 1)]
-    lower, shares = _bound(losses[0], losses[1], _measure(terms.promise))
-    return Audit(family, terms.promise, lower, shares, (losses[0], losses[1]), tables)
+def audit(family: AbstractFamily, *, num_releases: int | None = None, **terms: Any) -> Audit:
+    """Release the worst neighbours of a family many times each, and bound ε or ρ from below.
+
+    Terms are those of `release`: epsilon, rho, delta, neighbours, n_share, by, levels, unit, max_records, bounds, …
+    Unless num_releases is given, there are 100 000 releases of each table, or as many more, up to a million, as it
+    takes to see half of the promise.
+    """
+    agreed = terms_of(family, **terms)
+    pair = worst(family, agreed)
+    kept = kept_by(agreed.promise)
+    is_rho = isinstance(kept, ZeroConcentrated)
+    claim = float(kept.rho if is_rho else kept.epsilon)
+    measure = _least_rho if is_rho else _least_epsilon
+    needed = _needed(pair.outcomes, measure, claim / 2) or _needed(pair.outcomes, measure, claim / 4)
+    usual = _MOST if needed is None else min(max(_USUAL, needed), _MOST)
+    count = whole("num_releases", usual if num_releases is None else num_releases, 1000)
+    rng = np.random.default_rng()
+    first, second = (_losses(pair.outcomes, side, count, rng, Grid.noisy) for side in (0, 1))
+    lower, shares = _bound(first, second, measure)
+    return Audit(family, agreed.promise, lower, shares, (first, second), pair.rows, pair.words, needed)
 
 
-def _measure(promise: Promise) -> Callable[[float, float], float]:
-    """What an event of these two probabilities shows ε, or ρ, to be at least."""
-    if isinstance(promise, ZeroConcentrated):
-        return _least_rho
-    delta = float(promise.delta) if isinstance(promise, Approximate) else 0.0
-    return lambda low, high: math.log((low - delta) / high) if low > delta else -math.inf
+def _least_epsilon(low: float, high: float) -> float:
+    """What an event of these two probabilities, or more and less, shows ε to be at least."""
+    return math.log(low / high) if low > 0 else -math.inf
 
 
 def _least_rho(low: float, high: float) -> float:
@@ -143,80 +168,76 @@ def _least_rho(low: float, high: float) -> float:
     return float(np.max(logs / (_ORDERS - 1) / _ORDERS))
 
 
-# ---- the worst neighbours ------------------------------------------------------------------------------------------
-
-
-def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tuple[tuple, tuple]:
-    """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most; or the
-    empty table and the one that differs most from it."""
-    rows = _rows(family) if neighbours == "replace" else [(), *_rows(family)]
-    totals = [np.array(_totals(family, row, grid.exponent)[0], dtype=float) for row in rows]
-    scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
-    power = 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
-    pairs = itertools.combinations(range(len(rows)), 2)
-    pairs = pairs if neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
-    first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
-    return rows[first], rows[second]
-
-
-def _rows(family: AbstractFamily) -> list[tuple]:
-    """The records to try: of few columns, ends and middles in all ways; of more, those that proofs say are worst.
-
-    Within ±1, the sums of d columns and of their products are moved furthest from (1, …, 1) to (−1, …, −1)/(d + 1) in
-    all, and in squares to a corner that agrees with it in ⌊d/2⌋ columns; a record that comes or goes moves them
-    furthest at (1, …, 1) (family/_moment.py). Without the square of the last column, it is (0, …, 0, −1) in all.
-    """
-    if len(family.columns) <= _FEW_COLUMNS:
-        return list(itertools.product(*_ends(family)))
-    d, agree = len(family.columns), len(family.columns) // 2
-    scaled = [[1.0] * d, [-1 / (d + 1)] * d, [1.0] * agree + [-1.0] * (d - agree), [0.0] * (d - 1) + [-1.0]]
-    scaled += [[0.0] * d, [-1.0] * d, [3.0] * d]  # and the middle, the other end, and beyond
-    intervals = family.intervals  # type: ignore[attr-defined]
-    pairs = [list(zip(row, intervals, strict=True)) for row in scaled]
-    return [tuple((1 - u) / 2 * low + (1 + u) / 2 * high for u, (low, high) in row) for row in pairs]
-
-
-def _ends(family: AbstractFamily) -> list[list[Any]]:
-    """For each column, the records to try."""
-    levels = getattr(family, "levels", None)
-    if levels is not None:
-        return [list(levels)]
-    intervals = getattr(family, "intervals", None)
-    if intervals is None:
-        intervals = [getattr(family, "bounds", None) or (0, 1)]
-    d = len(intervals)
-    parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0)
-    ends = [[low + part * (high - low) for part in parts] for low, high in intervals]
-    ends = [[*own, own[-1] + 1, own[0] - 1] for own in ends]
-    return [sorted({math.floor(x) for x in own}) if family.is_integer else own for own in ends]
-
-
-def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:
-    """The sums of a table of one record, or of none."""
-    values = row or _rows(family)[0]
-    frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, values, strict=True)})
-    return Table(frame if row else frame[:0]).sums(family, exponent, least=0)
-
-
 # ---- what the releases show ----------------------------------------------------------------------------------------
 
 
-def _losses(grid: Grid, both: tuple[Sequence[int], Sequence[int]], side: int, count: int) -> np.ndarray:
+def _losses(outcomes: list[Outcome], side: int, count: int, rng: np.random.Generator, draw: Draw) -> np.ndarray:
     """Λ of so many releases of one table: how much likelier, in logs, each is from the first table than the second."""
+    shares = np.array([outcome.shares[side] for outcome in outcomes])
+    found = []
+    for outcome, times in zip(outcomes, rng.multinomial(count, shares / shares.sum()), strict=True):
+        own = [_of_noise(*noisy, side, int(times), draw) for noisy in outcome.noisy] if times else []
+        found.append(np.sum([np.full(times, outcome.log_ratio), *own], axis=0))
+    return rng.permutation(np.concatenate(found))
+
+
+def _of_noise(grid: Grid, both: tuple[list[int], list[int]], side: int, count: int, draw: Draw) -> np.ndarray:
+    """What the noise of one grid adds to Λ."""
     width = len(both[side])
     spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
     law = type(grid.mechanism)(np.tile(spread, count))  # type: ignore[call-arg]
     many = replace(grid, mechanism=law, entries=tuple(np.broadcast_to(grid.entries, width)) * count)
-    y = np.array(many.noisy(list(both[side]) * count), dtype=float).reshape(count, width)
+    y = np.array(draw(many, list(both[side]) * count), dtype=float).reshape(count, width)
     first, second = ((y - np.array(totals, dtype=float)) / spread for totals in both)
     if isinstance(grid.mechanism, DiscreteLaplace):
         return (np.abs(second) - np.abs(first)).sum(1)
     return 0.5 * (second**2 - first**2).sum(1)
 
 
-def _bound(
-    first: np.ndarray, second: np.ndarray, measure: Callable[[float, float], float]
-) -> tuple[float, tuple[float, float]]:
+def _needed(outcomes: list[Outcome], measure: Measure, wanted: float) -> int | None:
+    """How many releases of each table show so much with probability _POWER, by losses made up without OpenDP."""
+    rng = np.random.default_rng(0)
+    made_up = functools.partial(_made_up, rng)
+    first, second = (np.sort(_losses(outcomes, side, _FORETOLD, rng, made_up)) for side in (0, 1))
+    shares = []
+    for t in np.unique(np.quantile(np.concatenate([first, second]), np.linspace(0, 1, _TRIED + 2)[1:-1])):
+        one, other = (1 - np.searchsorted(side, t) / _FORETOLD for side in (first, second))
+        one, other = min(one, 1 - 1 / _FORETOLD), max(other, 1 / _FORETOLD)
+        if other < one and measure(one, other) > wanted:
+            shares.append((one, other))
+    if not shares or not _shows(shares, _LARGEST, measure, wanted):
+        return None
+    low, high = 2.0, math.log(_LARGEST)
+    while high - low > 0.01:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _shows(shares, round(math.exp(middle)), measure, wanted) else (middle, high)
+    number = 2 * _SLACK * math.exp(high)
+    unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
+    return math.ceil(number / unit) * unit
+
+
+def _shows(shares: list[tuple[float, float]], half: int, measure: Measure, wanted: float) -> bool:
+    """Whether half of the releases show so much by one of the events, where both counts are as bad as they may be."""
+    from scipy import stats
+
+    each, rare = (1 - _CONFIDENCE) / 2, (1 - _POWER) / 2
+    one, other = np.array(shares).T
+    few, many = stats.binom.ppf(rare, half, one), stats.binom.ppf(1 - rare, half, other)
+    low = stats.beta.ppf(each, np.maximum(few, 1e-9), half - few + 1)
+    high = stats.beta.ppf(1 - each, many + 1, np.maximum(half - many, 1e-9))
+    return any(measure(*pair) >= wanted for pair in zip(low.tolist(), high.tolist(), strict=True))
+
+
+def _made_up(rng: np.random.Generator, grid: Grid, totals: list[int]) -> list[int]:
+    """The totals with noise of about the law, by NumPy."""
+    spread = np.asarray(grid.mechanism.spread, dtype=float)
+    if isinstance(grid.mechanism, DiscreteLaplace):
+        two = rng.geometric(-np.expm1(-1 / spread), (2, len(totals)))
+        return np.array(totals, dtype=float) + two[0] - two[1]  # type: ignore[return-value]
+    return np.array(totals, dtype=float) + np.round(rng.normal(0, spread, len(totals)))  # type: ignore[return-value]
+
+
+def _bound(first: np.ndarray, second: np.ndarray, measure: Measure) -> tuple[float, tuple[float, float]]:
     """What the event chosen on one half of the releases shows on the other, and its shares there."""
     half = len(first) // 2
     seen = np.concatenate([first[:half], second[:half]])

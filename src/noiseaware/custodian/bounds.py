@@ -21,6 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.family import AbstractFamily
 from noiseaware.privacy import Guarantee, Neighbours, Number, exact, part_of, proper
@@ -73,12 +75,23 @@ class Selection:
         high = low + 1 + self._drawn(1, scores[1][low + 1 :])
         return self.candidates[low], self.candidates[high]
 
+    def law(self, counts: Sequence[int], n: int) -> dict[tuple[float, float], float]:
+        """The probability of each pair of bounds, by the formula of the choice: for an audit, which draws none."""
+        scores = [np.array(self._scores(i, counts, n), dtype=float) / self.scale(i) for i in range(len(self.quantiles))]
+        if len(self.quantiles) == 1:
+            return {(0.0, c): p for c, p in zip(self.candidates, _softmax(scores[0]), strict=True)}
+        found = {}
+        for place, share in enumerate(_softmax(scores[0][:-1])):
+            above = zip(self.candidates[place + 1 :], _softmax(scores[1][place + 1 :]), strict=True)
+            found |= {(self.candidates[place], c): share * p for c, p in above}
+        return found
+
     def _scores(self, index: int, counts: Sequence[int], n: int) -> list[int]:
         """T·D·u(c) of every candidate, as exact integers."""
         part, whole = self.quantiles[index].as_integer_ratio()
-        toll = max(part, whole - part) * n
+        toll, steps = max(part, whole - part) * n, self._steps
         ranks = _ranks(self.candidates)
-        return [-self._steps * abs(whole * c - part * n) - toll * k for c, k in zip(counts, ranks, strict=True)]
+        return [-steps * abs(whole * c - part * n) - toll * k for c, k in zip(counts, ranks, strict=True)]
 
     def sensitivity(self, index: int) -> int:
         """How far neighbours move a score of this quantile."""
@@ -169,6 +182,11 @@ def _exponents(family: AbstractFamily, *, is_signed: bool) -> tuple[int, int]:
         return _REAL
     unit = math.floor(math.log2(variance) / 2)
     return unit + _IN_DEVIATIONS[0], unit + _IN_DEVIATIONS[1]
+
+
+def _softmax(scores: np.ndarray) -> list[float]:
+    weights = np.exp(scores - scores.max())
+    return (weights / weights.sum()).tolist()
 
 
 def _ranks(candidates: Sequence[float]) -> list[int]:

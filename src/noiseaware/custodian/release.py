@@ -107,7 +107,7 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
         ledger.afford(cost, terms.relation)
     if terms.selection is None:
         grid = terms.grid(family)
-        found = _summed(table, family, grid, terms)
+        found = summed(table, family, grid, terms)
         entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
     else:
         (missing,), candidates = terms.cells.values(family), terms.selection.candidates
@@ -115,7 +115,7 @@ def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str
         entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
         family = within(family, terms.selection.bounds(counts, n))
         grid = terms.grid(family)
-        found = _summed(table, family, grid, terms)
+        found = summed(table, family, grid, terms)
         if terms.n_grid is None and found[0][1] != n:  # of a private n this would tell that it changed
             raise ValueError(f"table {table.name} must not change while it is read.")
     n_grid = terms.n_grid
@@ -149,7 +149,7 @@ def _warn_of_choice(release: Release, terms: Terms) -> None:
     warnings.warn(f"{seen}, so they say little of the table; {remedy}.", RuntimeWarning, stacklevel=4)
 
 
-def _summed(table: Table, family: AbstractFamily, grid: Grid, terms: Terms) -> list[tuple[list[int], int]]:
+def summed(table: Table, family: AbstractFamily, grid: Grid, terms: Terms) -> list[tuple[list[int], int]]:
     """Sums and number of records, of the table or of each group."""
     if terms.groups is None:
         return [table.sums(family, grid.exponent, least=terms.least, unit=terms.unit, cells=terms.cells)]

@@ -1,0 +1,291 @@
+"""The worst neighbours that could be made up for a release, and what its tables would sum them to.
+
+    a record         for another one, or for none, of those whose statistics differ most
+    a person         with one record more than are summed, all the furthest, in one group or in two, or not there
+    private bounds   few or many records at few places, and one that goes from the lowest end to the highest, or comes:
+                     of a list of such pairs, the one whose choices of bounds and sums after them are told apart best
+
+Everything is summed as a release does it. Where bounds are chosen privately, the law of the choice is worked out from
+the counts that the release would make; the choices that are likely are looked into, and all others are one event.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from noiseaware.custodian.bounds import Selection, within
+from noiseaware.custodian.grid import Grid
+from noiseaware.custodian.release import summed
+from noiseaware.custodian.table import Table
+from noiseaware.custodian.terms import Terms
+from noiseaware.family import AbstractFamily
+from noiseaware.mechanism import DiscreteLaplace
+from noiseaware.privacy import Neighbours, Pure
+
+_FEW_COLUMNS = 2  # all rows of their ends and middles are tried in pairs; of more columns there are too many
+_GROUPS = 2  # that a person is in, besides being in one
+_CHOICES = 64  # of bounds that are looked into, the likeliest
+_SIZES = (1, 20, 100, 400)  # of tables whose bounds are chosen
+_OFF = (-0.1, -0.03, 0.0)  # from a quantile, in parts of all records: where about half of the choices are below
+
+
+_SEEN = 0.2  # an event of choices is worth looking for if it is so likely
+
+
+class Noisy(NamedTuple):
+    """Numbers that get the noise of one grid, in its steps, for the one table and for the other."""
+
+    grid: Grid
+    totals: tuple[list[int], list[int]]
+
+
+class Outcome(NamedTuple):
+    """What a release may be before its noise, how likely it is for either table, and what is noised then."""
+
+    shares: tuple[float, float]
+    noisy: list[Noisy]
+
+    @property
+    def log_ratio(self) -> float:
+        """How much likelier, in logs, it is for the first table."""
+        return math.log(self.shares[0] / self.shares[1])
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbours: the records that differ, in words, and what each of them is before its noise."""
+
+    rows: tuple[tuple, tuple]
+    words: str
+    outcomes: list[Outcome]
+
+
+def worst(family: AbstractFamily, terms: Terms) -> Pair:
+    """The neighbours that are told apart best."""
+    if terms.selection is not None:
+        return _of_choice(family, terms, terms.selection)
+    grid = terms.grid(family)
+    rows = _furthest(family, grid, terms.neighbours)
+    if terms.neighbours == "replace":
+        tables = [_frame(family, terms, row, 1, 1) for row in rows]
+        return Pair(rows, "one record for another", [Outcome((1.0, 1.0), _noisy(family, terms, tables))])
+    copies = 1 if terms.unit is None else terms.max_records + 1
+    groups = 1 if terms.groups is None or terms.unit is None else min(_GROUPS, len(terms.groups.keys))
+    found = []
+    for spread in range(1, groups + 1):
+        there = _frame(family, terms, rows[1], copies, spread)
+        found.append(_noisy(family, terms, [there.iloc[:0], there]))
+    return Pair(rows, _words(copies, terms), [Outcome((1.0, 1.0), max(found, key=_apart))])
+
+
+def _words(copies: int, terms: Terms) -> str:
+    if terms.unit is None:
+        return "one record more"
+    return f"one person more, with {copies} records of whom {terms.max_records} count"
+
+
+def _frame(family: AbstractFamily, terms: Terms, row: tuple, copies: int, groups: int) -> pd.DataFrame:
+    """Copies of a record, all of one person, in each of so many groups."""
+    columns = dict(zip(family.columns, row, strict=True))
+    keys = [()] if terms.groups is None else terms.groups.keys[:groups]
+    named = () if terms.groups is None else terms.groups.columns
+    person = {} if terms.unit is None or terms.unit.column in columns else {terms.unit.column: 1}
+    frame = pd.DataFrame([columns | person | dict(zip(named, key, strict=True)) for key in keys])
+    return frame.loc[frame.index.repeat(copies)].reset_index(drop=True)
+
+
+def _noisy(family: AbstractFamily, terms: Terms, tables: Sequence[pd.DataFrame]) -> list[Noisy]:
+    """What is noised of two tables, of every group in which they differ."""
+    grid, n_grid = terms.grid(family), terms.n_grid
+    sides = [summed(Table(table), family, grid, terms) for table in tables]
+    found = []
+    for (first, n), (second, other) in zip(*sides, strict=True):
+        if first != second:
+            found.append(Noisy(grid, (first, second)))
+        if n_grid is not None and n != other:
+            found.append(Noisy(n_grid, ([n], [other])))
+    return found
+
+
+def _apart(noisy: Sequence[Noisy]) -> float:
+    """The loss of the noise: |s − s'| in scales, or half its square in standard deviations."""
+    total = 0.0
+    for grid, totals in noisy:
+        first, second = (np.array(side, dtype=float) for side in totals)
+        moved = np.abs(first - second) / np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), first.shape)
+        total += float(moved.sum() if isinstance(grid.mechanism, DiscreteLaplace) else 0.5 * (moved**2).sum())
+    return total
+
+
+# ---- one record ----------------------------------------------------------------------------------------------------
+
+
+def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tuple[tuple, tuple]:
+    """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most; or the
+    empty table and the one that differs most from it."""
+    rows = _rows(family) if neighbours == "replace" else [(), *_rows(family)]
+    totals = [np.array(_totals(family, row, grid.exponent)[0], dtype=float) for row in rows]
+    scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
+    power = 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
+    pairs = itertools.combinations(range(len(rows)), 2)
+    pairs = pairs if neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
+    first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
+    return rows[first], rows[second]
+
+
+def _rows(family: AbstractFamily) -> list[tuple]:
+    """The records to try: of few columns, ends and middles in all ways; of more, those that proofs say are worst.
+
+    Within ±1, the sums of d columns and of their products are moved furthest from (1, …, 1) to (−1, …, −1)/(d + 1) in
+    all, and in squares to a corner that agrees with it in ⌊d/2⌋ columns; a record that comes or goes moves them
+    furthest at (1, …, 1) (family/_moment.py). Without the square of the last column, it is (0, …, 0, −1) in all.
+    """
+    if len(family.columns) <= _FEW_COLUMNS:
+        return list(itertools.product(*_ends(family)))
+    d, agree = len(family.columns), len(family.columns) // 2
+    scaled = [[1.0] * d, [-1 / (d + 1)] * d, [1.0] * agree + [-1.0] * (d - agree), [0.0] * (d - 1) + [-1.0]]
+    scaled += [[0.0] * d, [-1.0] * d, [3.0] * d]  # and the middle, the other end, and beyond
+    intervals = family.intervals  # type: ignore[attr-defined]
+    pairs = [list(zip(row, intervals, strict=True)) for row in scaled]
+    return [tuple((1 - u) / 2 * low + (1 + u) / 2 * high for u, (low, high) in row) for row in pairs]
+
+
+def _ends(family: AbstractFamily) -> list[list[Any]]:
+    """For each column, the records to try."""
+    levels = getattr(family, "levels", None)
+    if levels is not None:
+        return [list(levels)]
+    intervals = getattr(family, "intervals", None)
+    if intervals is None:
+        intervals = [getattr(family, "bounds", None) or (0, 1)]
+    d = len(intervals)
+    parts = (0.0, 0.5, (1 - 1 / (d + 1)) / 2, (1 + 1 / (d + 1)) / 2, 1.0)
+    ends = [[low + part * (high - low) for part in parts] for low, high in intervals]
+    ends = [[*own, own[-1] + 1, own[0] - 1] for own in ends]
+    return [sorted({math.floor(x) for x in own}) if family.is_integer else own for own in ends]
+
+
+def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:
+    """The sums of a table of one record, or of none."""
+    values = row or _rows(family)[0]
+    frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, values, strict=True)})
+    return Table(frame if row else frame[:0]).sums(family, exponent, least=0)
+
+
+# ---- bounds that are chosen ---------------------------------------------------------------------------------------
+
+
+class _Made(NamedTuple):
+    """A table of few places: records that both tables have, and of the one that differs, what it was and what it is."""
+
+    values: tuple[float, ...]
+    old: float | None
+    new: float
+
+    def sides(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The records of the one table and of the other; of a person, one record stands for all of them."""
+        return (*self.values, *(() if self.old is None else (self.old,))), (*self.values, self.new)
+
+
+def _of_choice(family: AbstractFamily, terms: Terms, selection: Selection) -> Pair:
+    """The pair of tables whose choices of bounds, with the noise after them, are told apart best."""
+    tried = [(made, *_promising(family, terms, selection, made)) for made in _tables(selection)]
+    made, _, is_turned = max(tried, key=lambda one: one[1])
+    frames = [_people(family, terms, side, is_new) for side, is_new in zip(made.sides(), (False, True), strict=True)]
+    column = family.columns[0]
+    laws = []
+    for frame in frames:
+        counts = Table(frame).counts(column, selection.candidates, least=terms.least, unit=terms.unit)
+        laws.append(selection.law(*counts))
+    if is_turned:
+        frames, laws = frames[::-1], laws[::-1]
+    rows = tuple(() if x is None else (x,) for x in (made.old, made.new))
+    words = f"{_choice_words(made, terms)} beside {len(made.values)} others, whose bounds are chosen"
+    return Pair(rows, words, _outcomes(family, terms, frames, laws))  # type: ignore[arg-type]
+
+
+def _choice_words(made: _Made, terms: Terms) -> str:
+    return "one record for another" if made.old is not None else _words(terms.max_records + 1, terms)
+
+
+def _outcomes(family: AbstractFamily, terms: Terms, frames: Sequence, laws: Sequence[dict]) -> list[Outcome]:
+    """The likeliest bounds, each with what is noised within them, and all others together."""
+    first, second = laws
+    likely = sorted(first, key=lambda ends: first[ends] + second[ends], reverse=True)[:_CHOICES]
+    found = [Outcome((first[ends], second[ends]), _noisy(within(family, ends), terms, frames)) for ends in likely]
+    left = tuple(max(1 - sum(law[ends] for ends in likely), 0.0) for law in laws)
+    return [*found, Outcome(left, [])] if min(left) > 1e-9 else found  # type: ignore[arg-type]
+
+
+def _people(family: AbstractFamily, terms: Terms, values: tuple[float, ...], is_new: bool) -> pd.DataFrame:
+    """A record for each, each of a person of its own; of whom is new, more records than count."""
+    frame = pd.DataFrame({family.columns[0]: np.array(values, dtype=float)})
+    if terms.unit is None:
+        return frame
+    if terms.unit.column not in frame:
+        frame[terms.unit.column] = np.arange(len(frame))
+    last = len(frame) - 1
+    places = [*range(last), *([last] * (terms.max_records + 1 if is_new else 1))] if len(frame) else []
+    return frame.iloc[places].reset_index(drop=True)
+
+
+def _tables(selection: Selection) -> list[_Made]:
+    """Tables to try: records at two places, and one from end to end, or from one place to the other, or there."""
+    candidates, is_replaced = selection.candidates, selection.neighbours == "replace"
+    is_signed = len(selection.quantiles) > 1
+    sizes = [c for c in candidates if c > 0]
+    found = []
+    for place, size in itertools.product((sizes[0], sizes[len(sizes) // 3], sizes[2 * len(sizes) // 3]), _SIZES):
+        low, most = -place if is_signed else 0.0, size - 1
+        shares = [0.0, 0.5, 1.0, *(float(q) + off for q in selection.quantiles for off in _OFF)]
+        for below in sorted({min(max(round(share * most), 0), most) for share in shares}):
+            values = (low,) * below + (place,) * (most - below)
+            for old, new in ((candidates[0] - 1 if is_signed else 0.0, 2 * candidates[-1]), (low, place)):
+                found += (
+                    [_Made(values, old, new)] if is_replaced else [_Made(values, None, new), _Made(values, None, old)]
+                )
+    return found
+
+
+def _promising(family: AbstractFamily, terms: Terms, selection: Selection, made: _Made) -> tuple[float, bool]:
+    """What a likely event shows of ε, with the most that the noise loses, or the mean loss; and if D is the second."""
+    times = [np.ones(len(side)) for side in made.sides()]
+    times[1][-1] = terms.max_records
+    sides = list(zip(map(np.array, made.sides()), times, strict=True))
+    laws = []
+    for x, count in sides:
+        counts = [int(total) for total in (count[:, None] * (x[:, None] <= np.array(selection.candidates))).sum(axis=0)]
+        laws.append(selection.law(counts, int(count.sum())))
+    forth, back = (_loss(family, terms, sides, *pair) for pair in (laws, laws[::-1]))
+    return max(forth, back), back > forth
+
+
+def _loss(family: AbstractFamily, terms: Terms, sides: Sequence[tuple], first: dict, second: dict) -> float:
+    likely = sorted(first, key=lambda ends: first[ends], reverse=True)[:_CHOICES]
+    likely = [ends for ends in likely if min(first[ends], second[ends]) > 0]
+    share = np.array([first[ends] for ends in likely])
+    moved = np.array([_moved(family, terms, sides, ends) for ends in likely])
+    noise, chosen = terms.of_statistics, np.log(share / [second[ends] for ends in likely])
+    if not isinstance(noise, Pure):
+        return float(share @ (chosen + float(noise.rho) * moved**2))
+    loss = chosen + float(noise.epsilon) * moved
+    order = np.argsort(-loss)
+    seen = np.cumsum(share[order])
+    return float(loss[order[np.searchsorted(seen, _SEEN)]]) if seen[-1] > _SEEN else 0.0
+
+
+def _moved(family: Any, terms: Terms, sides: Sequence[tuple], ends: tuple[float, float]) -> float:
+    """How far the sum within these bounds is moved, as a part of how far it can be."""
+    low, high = ends
+    if family.outside == "clamp":
+        sums = [count @ np.clip(x, low, high) for x, count in sides]
+    else:
+        sums = [count @ np.where((x >= low) & (x <= high), x, 0.0) for x, count in sides]
+        low, high = min(low, 0.0), max(high, 0.0)
+    most = high - low if terms.neighbours == "replace" else max(abs(low), abs(high))
+    return abs(sums[0] - sums[1]) / (terms.max_records * most)
