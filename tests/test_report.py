@@ -214,7 +214,12 @@ def test_page_of_a_regression_has_the_line_too(names, tmp_path):
     assert line.startswith("The regression line of")
     ids = [attributes["id"] for _, attributes in tags.tags if "id" in attributes]
     assert len(ids) == len(set(ids))
-    for text in ("Exact in the limit", "covariates: normal, spread from the bounds", "32, 2019", "new records, 95 %"):
+    for text in (
+        "Exact for this family in the limit",
+        "covariates: normal, spread from the bounds",
+        "32, 2019",
+        "new records, 95 %",
+    ):
         assert text in page, text
     assert "Independent(" not in page
     posterior.report(tmp_path / "again.html", truth=truth)

@@ -183,8 +183,12 @@ def test_a_long_prior_is_shortened():
 @pytest.mark.parametrize(
     ("explanation", "is_chain", "text"),
     [
-        (None, False, "Exact: 4,000 independent draws from the posterior, with nothing approximated."),
-        (None, True, "Exact in the limit: 4,000 draws of converged chains whose limit is the posterior itself."),
+        (None, False, "Exact for this family: 4,000 independent draws from the posterior, with nothing approximated."),
+        (
+            None,
+            True,
+            "Exact for this family in the limit: 4,000 draws of converged chains whose limit is the posterior itself.",
+        ),
         ("Something is neglected.", True, "Approximate: Something is neglected."),
     ],
 )

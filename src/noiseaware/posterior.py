@@ -28,7 +28,7 @@ from noiseaware.file import check_free, write_whole
 from noiseaware.given import whole
 from noiseaware.marginal import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
-from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
+from noiseaware.sampler import augmentation, covariate, exact, gibbs, gibbs_regression, hmc, individual, limit
 from noiseaware.seed import own_seed
 from noiseaware.words import PERCENT, cells, convention, prior_words, shown
 
@@ -107,12 +107,16 @@ def infer(
     name = method_for(release, method)
     prior = checked_prior(release.family, prior)
     seed = checked_seed(num_draws, seed)
+    if name != "naive":
+        covariate.check(release, prior)
     with jax.enable_x64(True):
         name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
         drawn = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
         draws = release.family.named(np.asarray(drawn, dtype=np.float64))
     check_finite(name, draws)
     why = METHODS[name].explanation(release, prior)
+    if name != "naive":
+        why = " ".join(filter(None, (why, covariate.assumption(release, prior)))) or None
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
     if METHODS[name].is_chain and (found := doubt(draws)) is not None:
@@ -181,7 +185,7 @@ class Posterior:
     prior: AbstractPrior
     method: str
     explanation: str | None
-    """Why the draws are approximate; None when they are exact."""
+    """Why the draws are approximate, and what a regression takes for granted; None when there is nothing to say."""
     seed: int
     choice: str | None = None
     """Why auto took another method than its first for the family, or why another would be better."""
@@ -195,8 +199,8 @@ class Posterior:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the draws are of the posterior itself; if not, `explanation` says why."""
-        return self.explanation is None
+        """Whether the draws are of the posterior itself, under the family; if not, `explanation` says why."""
+        return self.explanation in (None, _with_convention(covariate.NORMAL, self.release))
 
     @property
     def is_chain(self) -> bool:

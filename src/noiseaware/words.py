@@ -435,9 +435,11 @@ def _impossible_moments(release: Release) -> str | None:
 def exactness(posterior: "Posterior") -> str:
     draws = f"{posterior.num_draws:,}"
     if posterior.is_exact and posterior.is_chain:
-        return f"Exact in the limit: {draws} draws of converged chains whose limit is the posterior itself."
+        granted = f" {posterior.explanation}" if posterior.explanation else ""
+        kind = f"{draws} draws of converged chains whose limit is the posterior itself"
+        return f"Exact for this family in the limit: {kind}.{granted}"
     if posterior.is_exact:
-        return f"Exact: {draws} independent draws from the posterior, with nothing approximated."
+        return f"Exact for this family: {draws} independent draws from the posterior, with nothing approximated."
     return f"Approximate: {posterior.explanation}"
 
 

@@ -1,5 +1,7 @@
 """The values as recorded within bounds, against SciPy's laws record by record."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -40,7 +42,7 @@ def oracle(law, bounds: tuple[float, float], outside: str) -> tuple[float, float
         inside: list = [
             sum(
                 integrate.quad(lambda x, k=k: x**k * law.pdf(x), a, b, epsabs=0, limit=200)[0]
-                for a, b in zip(cuts, cuts[1:], strict=False)
+                for a, b in itertools.pairwise(cuts)
             )
             for k in range(3)
         ]
@@ -95,4 +97,6 @@ def test_each_column_of_several_is_told_by_itself():
     found = family.recorded({"mean": mean, "covariance": covariance})
     for j, (bounds, variance) in enumerate(zip(family.intervals, (4.0, 2.0), strict=True)):
         law = stats.norm(mean[0, j], variance**0.5)
-        assert (found.mean[0, j], found.variance[0, j], found.moved[0, j]) == pytest.approx(oracle(law, bounds, "clamp"))
+        assert (found.mean[0, j], found.variance[0, j], found.moved[0, j]) == pytest.approx(
+            oracle(law, bounds, "clamp")
+        )
