@@ -224,7 +224,7 @@ def test_a_page_lists_no_more_statistics_than_one_can_read():
 
 def test_a_ratio_of_hundreds_is_written_as_a_person_would():
     """A prior that the data contradict: an interval from the one to the other."""
-    family, law = na.family.Exponential(bounds=(0, 48)), na.mechanism.DiscreteLaplace(96.0)
+    family, law = na.family.Exponential(), na.mechanism.DiscreteLaplace(96.0)
     release = na.Release(family=family, values=[1665], n=400, mechanism=law)
     posterior = na.infer(release, na.prior.Gamma(8, 2), seed=0, num_draws=2000)
     assert re.search(r"an interval 1\d\d times narrower than", naive_headline(posterior))

@@ -1,6 +1,7 @@
 """`noiseaware infer`: the table on stdout needs JAX and NumPy only, so that it comes quickly."""
 
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -68,7 +69,8 @@ def infer(
 
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
-    with working("drawing from the posterior", is_quiet=quiet):
+    with working("drawing from the posterior", is_quiet=quiet), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all that they say is printed below the estimates
         posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
     if strict:
         _check_diagnostics(posterior)
@@ -154,6 +156,7 @@ def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
         "is_exact": posterior.is_exact,
         "explanation": posterior.explanation,
         "choice": posterior.choice,
+        "concerns": list(posterior.concerns),
         "prior": prior_words(posterior.prior),
         "num_draws": posterior.num_draws,
         "seed": posterior.seed,
@@ -178,6 +181,11 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
     console.print(table(posterior))
     if records:
         console.print(predictions(posterior, *predicted(posterior, records)))
+    if (law := words.behind(posterior.release)) is not None and posterior.recorded:
+        named = " and ".join(posterior.draws)
+        console.print(Text(f"{named}: of {law}; recorded: what was summed, whatever the law"), soft_wrap=True)
+    for concern in posterior.concerns:
+        console.print(Text(concern, style="bold yellow"), soft_wrap=True)
     console.print(Text(words.exactness(posterior)), soft_wrap=True)
     if posterior.choice is not None and posterior.choice not in (posterior.explanation or ""):
         console.print(Text(f"Method {posterior.method}: {posterior.choice}"), soft_wrap=True)

@@ -32,10 +32,10 @@ _LEAST = 1e-15  # of a variance: a column of two values has squares that do not 
 
 
 class Belief(NamedTuple):
-    """σ² ~ InverseGamma(shape, scale) and µ given σ² ~ Normal(mean, σ²/count), in the units of u."""
+    """σ² ~ InverseGamma(shape, scale) and µ given σ² ~ Normal(mean, σ²/worth), in the units of u."""
 
     mean: float
-    count: float
+    worth: float
     shape: float
     scale: float
 
@@ -52,8 +52,8 @@ def check(release: Release, prior: AbstractPrior) -> None:
     family = release.family
     if not isinstance(family, LinearRegression | AbstractGeneralizedLinear):
         return
-    for column, share in moved(release, prior).items():
-        if column in family.x and share > MOST:
+    for column, ends in moved(release, prior).items():
+        if column in family.x and (share := sum(ends)) > MOST:
             low, high = dict(zip(family.columns, family.intervals or (), strict=True))[column]
             wider = f"({2 * low - high:g}, {2 * high - low:g})"
             raise ValueError(
@@ -64,8 +64,8 @@ def check(release: Release, prior: AbstractPrior) -> None:
             )
 
 
-def moved(release: Release, prior: AbstractPrior) -> dict[str, float]:
-    """The share of records of each column that a regression takes for moved to its bounds, as the release has it."""
+def moved(release: Release, prior: AbstractPrior) -> dict[str, tuple[float, float]]:
+    """The shares of each column's records that a regression takes for lying below and above its bounds."""
     family, believed = release.family, _covariates(release, prior)
     if believed is None or family.intervals is None or isinstance(release.mechanism, Identity):  # type: ignore[attr-defined]
         return {}
@@ -73,7 +73,7 @@ def moved(release: Release, prior: AbstractPrior) -> dict[str, float]:
     of_y = MultivariateNormal(family.columns[-1:], family.intervals[-1:])  # type: ignore[attr-defined]
     believed += _beliefs(believed_covariates(of_y), of_y.centre, of_y.half)
     return {
-        column: _share(belief, *_averages(release, [j, places[j, j]]))
+        column: _shares(belief, *_averages(release, [j, places[j, j]]))
         for j, (column, belief) in enumerate(zip(family.columns, believed, strict=True))
         if (j, j) in places
     }
@@ -107,13 +107,13 @@ def _averages(release: Release, here: list[int]) -> tuple[np.ndarray, np.ndarray
     return average, (np.diag(noise) + of_n * np.outer(average, average)) / n**2, n
 
 
-def _share(belief: Belief, average: np.ndarray, noise: np.ndarray, n: float) -> float:
-    """E P(|u| > 1) on a grid of µ/√(1 + σ²) and log σ, which is narrowed to where the density is.
+def _shares(belief: Belief, average: np.ndarray, noise: np.ndarray, n: float) -> tuple[float, float]:
+    """E P(u < −1) and E P(u > 1) on a grid of µ/√(1 + σ²) and log σ, which is narrowed to where the density is.
 
     On the way down the averages are taken as known to an eighth of a cell at best, so that no peak falls between nodes.
     """
     low, high = np.array([-_FARTHEST, np.log(_SPREADS[0])]), np.array([_FARTHEST, np.log(_SPREADS[1])])
-    share = 0.0
+    found = np.zeros(2)
     for _ in range(_NARROWINGS):
         step = (high - low) / (_CELLS - 1)
         at, log_sd = np.meshgrid(*(np.linspace(a, b, _CELLS) for a, b in zip(low, high, strict=True)), indexing="ij")
@@ -123,11 +123,11 @@ def _share(belief: Belief, average: np.ndarray, noise: np.ndarray, n: float) -> 
             height = _log_density(belief, mean, sd, average, noise + np.eye(2) * (step.max() / 8) ** 2, n)
             height = height + 0.5 * np.log1p(sd**2) - height.max()
             weight = np.exp(height - height.max())
-            shares = normal(mean, sd**2, (-1.0, 1.0)).moved
-        share = float((weight * shares).sum() / weight.sum())
+            law = normal(mean, sd**2, (-1.0, 1.0))
+        found = np.array([(weight * end).sum() for end in (law.below, law.above)]) / weight.sum()
         seen = np.argwhere(height >= height.max() - _DEPTH)
         low, high = low + step * np.maximum(seen.min(0) - 1, 0), low + step * np.minimum(seen.max(0) + 1, _CELLS - 1)
-    return share
+    return float(found[0]), float(found[1])
 
 
 def _log_density(
@@ -141,5 +141,5 @@ def _log_density(
     ab = noise[0, 1] + (three - one * two) / n
     size = np.maximum(aa * bb - ab**2, _LEAST * aa * bb)
     squares = (bb * a**2 - 2 * ab * a * b + aa * b**2) / size
-    spread = (belief.count * (mean - belief.mean) ** 2 / 2 + belief.scale) / sd**2
+    spread = (belief.worth * (mean - belief.mean) ** 2 / 2 + belief.scale) / sd**2
     return -0.5 * squares - 0.5 * np.log(size) - (2 * belief.shape + 1) * np.log(sd) - spread
