@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from noiseaware.family import AbstractFamily, MultivariateNormal, NormalMean, NormalMeanVariance
 from noiseaware.possible import FAR, farthest
+from noiseaware.predictive import LEAST
 from noiseaware.words import impossible, number, shown
 
 if TYPE_CHECKING:
@@ -15,19 +16,32 @@ if TYPE_CHECKING:
 
 MOST_MOVED = 0.1
 """The share of a column's records that may be taken for moved before it is said."""
+_LEAST_WRITTEN = 1e-12
 _TOLD = 0.01  # of the records beyond a bound: fewer are not told
 
 
 def of(posterior: "Posterior") -> tuple[str, ...]:
     """All sentences there are on a posterior."""
     moved = (_moved(posterior, column) for column, ends in posterior.moved.items() if sum(ends) > MOST_MOVED)
-    return (*_impossible(posterior), *moved)
+    return (*_impossible(posterior), *_conflict(posterior), *moved)
 
 
 def _impossible(posterior: "Posterior") -> list[str]:
     """On releases that lie farther from what tables have than noise reaches."""
     far = [release for release in posterior.releases if (found := farthest(release)) and found.distance > FAR]
     return [sentence for release in far if (sentence := impossible(release)) is not None]
+
+
+def _conflict(posterior: "Posterior") -> list[str]:
+    """On a prior under which the release is all but impossible."""
+    if posterior.tail is None or posterior.tail >= LEAST:
+        return []
+    under = f"is {number(posterior.tail)}" if posterior.tail >= _LEAST_WRITTEN else "is below 10⁻¹²"
+    asks = "Ask where the prior comes from, and whether n, the bounds and the units are right."
+    sentence = (
+        f"under the prior the probability of a release as extreme as this {under}, and the posterior lies between"
+    )
+    return [f"The prior and the release disagree: {sentence} the two. {asks}"]
 
 
 def _moved(posterior: "Posterior", column: str) -> str:

@@ -7,6 +7,7 @@ or none when they are exact. It runs in float64 whatever the user's own JAX sett
 """
 
 import functools
+import math
 import os
 import secrets
 import tempfile
@@ -20,7 +21,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from noiseaware import combination, concern, recorded
+from noiseaware import combination, concern, predictive, recorded
 from noiseaware.artifact import Release
 from noiseaware.baseline import naive
 from noiseaware.diagnostic import CHAINS, diagnostics, doubt
@@ -253,6 +254,13 @@ class Posterior:
         return recorded.moved(self.release.family, self.draws) or covariate.moved(self.release, self.prior)
 
     @functools.cached_property
+    def tail(self) -> float | None:
+        """The probability under the prior of a release as extreme as this one; None where that is not worked out."""
+        found = [predictive.tail(release, self.prior) for release in self.releases]
+        known = [probability for probability in found if probability is not None]
+        return min(1.0, len(known) * min(known)) if known else None
+
+    @functools.cached_property
     def concerns(self) -> tuple[str, ...]:
         """What is taken for granted although the release speaks against it, in sentences; `infer` warns of each."""
         return concern.of(self)
@@ -392,7 +400,7 @@ class Posterior:
         found = recorded.numbers(self.release.family, point)
         return {name: float(values[0]) for name, values in found.items()}
 
-    def _attributes(self) -> dict[str, str | int]:
+    def _attributes(self) -> dict[str, str | int | float]:
         from noiseaware import __version__
 
         return {
@@ -403,6 +411,7 @@ class Posterior:
             "explanation": self.explanation or "",
             "choice": self.choice or "",
             "concerns": " ".join(self.concerns),
+            "prior_predictive_tail": math.nan if self.tail is None else self.tail,
             "prior": prior_words(self.prior),
             "seed": self.seed,
             "release": self.release.to_json(),

@@ -49,6 +49,7 @@ def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibra
         cost=_cost(posterior),
         calibration=None if calibration is None else _calibration(calibration),
         diagnostics=_diagnostics(posterior),
+        under_the_prior=None if posterior.tail is None else words.under_the_prior(posterior.tail),
         truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
         # drawn here; matplotlib escapes the names in it
         figure=markupsafe.Markup(svg(densities(posterior, truths))),

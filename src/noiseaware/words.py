@@ -464,6 +464,12 @@ def impossible(release: Release) -> str | None:
     return f"{subject} {verb} {away}{why}: n, the bounds or the noise scale of this release are wrong."
 
 
+def under_the_prior(tail: float) -> str:
+    """How probable a release as extreme as the one at hand was before it was made."""
+    probability = number(tail, 0.1 * tail) if tail >= 1e-12 else "less than 10⁻¹²"
+    return f"Under the prior, the probability of a release as extreme as this one is {probability}."
+
+
 def exactness(posterior: "Posterior") -> str:
     draws = f"{posterior.num_draws:,}"
     if posterior.is_exact and posterior.is_chain:

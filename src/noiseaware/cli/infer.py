@@ -158,6 +158,7 @@ def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
         "choice": posterior.choice,
         "concerns": list(posterior.concerns),
         "prior": prior_words(posterior.prior),
+        "prior_predictive_tail": posterior.tail,
         "num_draws": posterior.num_draws,
         "seed": posterior.seed,
         "version": __version__,
@@ -192,5 +193,7 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
     convention = words.convention(posterior.release)
     if convention is not None and convention not in (posterior.explanation or ""):
         console.print(Text(convention), soft_wrap=True)
+    if posterior.tail is not None:
+        console.print(Text(words.under_the_prior(posterior.tail)), soft_wrap=True)
     prior, draws = words.belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
     console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)
