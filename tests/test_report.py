@@ -127,6 +127,7 @@ def test_page_is_not_overwritten_unless_forced(tmp_path):
         (na.family.Gamma("x", shape=2.0), [5900.0], na.prior.Gamma(8, 2), "rate: the rate, shape over mean"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The prior and the release disagree:RuntimeWarning")
 def test_figure_labels_its_axis_and_covers_the_draws(family, values, prior, parameter):
     release = na.Release(family=family, values=values, n=1000, mechanism=na.mechanism.Laplace(10.0))
     posterior = na.infer(release, prior, method="naive", seed=1)

@@ -222,6 +222,7 @@ def test_a_page_lists_no_more_statistics_than_one_can_read():
     assert told.endswith("and 14 more")
 
 
+@pytest.mark.filterwarnings("ignore:The prior and the release disagree:RuntimeWarning")
 def test_a_ratio_of_hundreds_is_written_as_a_person_would():
     """A prior that the data contradict: an interval from the one to the other."""
     family, law = na.family.Exponential(), na.mechanism.DiscreteLaplace(96.0)

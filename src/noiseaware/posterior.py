@@ -31,7 +31,17 @@ from noiseaware.given import whole
 from noiseaware.marginal import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
-from noiseaware.sampler import augmentation, covariate, exact, gibbs, gibbs_regression, hmc, individual, limit
+from noiseaware.sampler import (
+    augmentation,
+    covariate,
+    covariate_law,
+    exact,
+    gibbs,
+    gibbs_regression,
+    hmc,
+    individual,
+    limit,
+)
 from noiseaware.seed import own_seed
 from noiseaware.words import PERCENT, cells, convention, prior_words, shown
 
@@ -120,6 +130,7 @@ def infer(
     why = METHODS[name].explanation(release, prior)
     if name != "naive":
         why = " ".join(filter(None, (why, covariate.assumption(release, prior)))) or None
+        why = " ".join(filter(None, (why, covariate_law.sentence(release, draws)))) or None
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
     if METHODS[name].is_chain and (found := doubt(draws)) is not None:
