@@ -12,6 +12,9 @@ import noiseaware as na
 from noiseaware.cli.prior import parse
 from noiseaware.sampler import _target, augmentation, exact, limit
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 PRIOR = na.prior.Independent(shape=na.prior.Gamma(4.0, 2.0), rate=na.prior.Gamma(3.0, 1.0))
 BOUNDS, DRAWS, TABLES = (0.2, 4.0), 4000, 300_000
 

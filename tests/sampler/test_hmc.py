@@ -11,6 +11,9 @@ from tests.sampler.weighted import LEVELS, weights
 import noiseaware as na
 from noiseaware.sampler import _mode, _target, hmc, individual
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 DRAWS = 4000
 LAWS = {"laplace": na.mechanism.Laplace, "gaussian": na.mechanism.Gaussian}
 
@@ -240,7 +243,6 @@ def test_a_family_of_several_levels_agrees_with_the_exact_sampler():
         [50.0, 50.0, 80.0, 80.0, 80.0],  # y is x itself
     ],
 )
-@pytest.mark.filterwarnings("ignore:The (released|prior):RuntimeWarning")  # they are spoken of, and answered
 def test_impossible_and_degenerate_releases_have_an_answer(values):
     release = na.Release(family=na.family.LinearRegression(), values=values, n=100, mechanism=na.mechanism.Laplace(5.0))
     posterior = na.infer(release, regression_prior(1), seed=2, num_draws=DRAWS)
