@@ -128,6 +128,7 @@ def test_honest_counts_stay_near(seed):
     assert possible.farthest(release).distance < possible.FAR
 
 
+@pytest.mark.filterwarnings("ignore:The prior and the release disagree:RuntimeWarning")
 def test_infer_warns_and_the_page_says_so_once(tmp_path):
     release = released(F.Bernoulli("ill"), [1100], M.DiscreteLaplace(1.0))
     with pytest.warns(RuntimeWarning, match="100 noise scales beyond any that a table of n records has"):

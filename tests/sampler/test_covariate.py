@@ -13,6 +13,9 @@ from noiseaware import posterior as posterior_module
 from noiseaware import words
 from noiseaware.sampler import covariate
 
+# a prior of covariates that a yes/no column refutes is here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The prior and the release disagree:RuntimeWarning")
+
 BOUNDS = {"t": (0, 1), "y": (0, 25)}
 FAMILIES = {
     "linear": na.family.LinearRegression(["t"], "y", bounds=BOUNDS),
