@@ -406,16 +406,17 @@ def test_two_parameters_go_all_the_way_to_the_page(tmp_path):
     )
     prior = na.prior.NormalInverseGamma(75.0, 1.0, 3.0, 400.0)
     posterior = na.infer(release, prior, method="naive", num_draws=4000, seed=3)
-    assert list(posterior.summary().index) == ["mean", "variance"]
+    assert list(posterior.summary().index) == ["recorded mean", "recorded variance", "mean", "variance"]
     right = stats.t(2 * 503, *_location_and_scale(release, prior))
     estimate, naive = posterior.estimates()[0], posterior.naive_estimates()[0]
     assert naive.low == pytest.approx(right.ppf(0.025))
     assert estimate.mean == pytest.approx(right.mean(), abs=4.5 * right.std() / 4000**0.5)
     posterior.report(tmp_path / "weight.html", truth={"mean": 76.0, "variance": 250.0})
     page = (tmp_path / "weight.html").read_text(encoding="utf-8")
-    assert "the mean lies between" in page
-    assert "the variance lies between" in page
-    assert len(posterior.plot().axes) == 2
+    assert "the mean of the values as recorded within the bounds lies between" in page
+    assert "the mean of the normal law behind the bounds lies between" in page
+    assert "the variance of the normal law behind the bounds lies between" in page
+    assert len(posterior.plot().axes) == 4
     assert set(posterior.to_arviz()["posterior"].data_vars) == {"mean", "variance"}
 
 

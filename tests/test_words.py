@@ -183,8 +183,12 @@ def test_a_long_prior_is_shortened():
 @pytest.mark.parametrize(
     ("explanation", "is_chain", "text"),
     [
-        (None, False, "Exact: 4,000 independent draws from the posterior, with nothing approximated."),
-        (None, True, "Exact in the limit: 4,000 draws of converged chains whose limit is the posterior itself."),
+        (None, False, "Exact for this family: 4,000 independent draws from the posterior, with nothing approximated."),
+        (
+            None,
+            True,
+            "Exact for this family in the limit: 4,000 draws of converged chains whose limit is the posterior itself.",
+        ),
         ("Something is neglected.", True, "Approximate: Something is neglected."),
     ],
 )
@@ -218,9 +222,10 @@ def test_a_page_lists_no_more_statistics_than_one_can_read():
     assert told.endswith("and 14 more")
 
 
+@pytest.mark.filterwarnings("ignore:The prior and the release disagree:RuntimeWarning")
 def test_a_ratio_of_hundreds_is_written_as_a_person_would():
     """A prior that the data contradict: an interval from the one to the other."""
-    family, law = na.family.Exponential(bounds=(0, 48)), na.mechanism.DiscreteLaplace(96.0)
+    family, law = na.family.Exponential(), na.mechanism.DiscreteLaplace(96.0)
     release = na.Release(family=family, values=[1665], n=400, mechanism=law)
     posterior = na.infer(release, na.prior.Gamma(8, 2), seed=0, num_draws=2000)
     assert re.search(r"an interval 1\d\d times narrower than", naive_headline(posterior))

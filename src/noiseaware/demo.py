@@ -140,7 +140,7 @@ def _opening(home: Path, total: int) -> Panel:
 
 
 def _chapter(question: _Question, posterior: "Posterior") -> Panel:
-    own, naive = posterior.estimates()[0], posterior.naive_estimates()[0]
+    own, naive = posterior.estimates()[-1], posterior.naive_estimates()[-1]
     impossible = words.impossible(posterior.release)
     return Panel(
         Group(

@@ -116,6 +116,8 @@ class Drawn(AbstractScalarPrior):
     def log_density(self, theta):
         from scipy.stats import gaussian_kde
 
+        if np.ptp(self.draws) == 0:
+            return np.full(np.shape(theta), -np.inf)  # all at one point: no curve
         return np.log(np.maximum(gaussian_kde(self.draws)(np.asarray(theta)), np.finfo(float).tiny))
 
     def log_normalizer(self):

@@ -16,8 +16,9 @@ import jax
 import numpy as np
 
 from noiseaware.family import Categorical
-from noiseaware.marginal import PROBABILITY, Estimate, quantile, split
+from noiseaware.marginal import PROBABILITY, Estimate, quantile
 from noiseaware.prior import AbstractScalarPrior, Beta, Gamma, InverseGamma
+from noiseaware.recorded import MEAN, VARIANCE
 from noiseaware.words import PERCENT, gloss, level
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def curves(
     posterior: "Posterior", truths: dict[str, float], probability: float = PROBABILITY, points: int = _POINTS
 ) -> list[Curves]:
     """What there is to show of each number of the parameter, or of the first of very many."""
-    draws, priors, naives = posterior.marginals(), split(posterior.prior), posterior.naive_marginals()
+    draws, priors, naives = posterior.marginals(), posterior.prior_marginals(), posterior.naive_marginals()
     estimates = zip(posterior.estimates(probability), posterior.naive_estimates(probability), strict=True)
     numbers = list(zip(draws, priors, naives, estimates, strict=True))[:_MOST_PANELS]
     found = []
@@ -212,8 +213,8 @@ def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
     if isinstance(posterior.release.family, Categorical):
         return f"probability of {level(name)[:24]}"
     meaning = gloss(posterior.release, name)
-    is_plain = meaning == f"the {name}" or "[" in name
-    label = wrapped(meaning.removeprefix("the ")) if is_plain else f"{name}: {meaning}"
+    is_plain = meaning.startswith(f"the {name}") or "[" in name or name in (MEAN, VARIANCE)
+    label = wrapped(meaning.removeprefix("the ")) if is_plain else f"{name}: {meaning}".replace(", of ", ",\nof ")
     return label + " (logarithmic axis)" * is_log
 
 

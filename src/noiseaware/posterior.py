@@ -7,6 +7,7 @@ or none when they are exact. It runs in float64 whatever the user's own JAX sett
 """
 
 import functools
+import math
 import os
 import secrets
 import tempfile
@@ -16,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import equinox as eqx
 import jax
 import numpy as np
 
-from noiseaware import combination
+from noiseaware import combination, concern, predictive, recorded
 from noiseaware.artifact import Release
 from noiseaware.baseline import naive
 from noiseaware.diagnostic import CHAINS, diagnostics, doubt
@@ -28,8 +30,19 @@ from noiseaware.file import check_free, write_whole
 from noiseaware.form import form_of
 from noiseaware.given import whole
 from noiseaware.marginal import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
+from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
-from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, individual, limit
+from noiseaware.sampler import (
+    augmentation,
+    covariate,
+    covariate_law,
+    exact,
+    gibbs,
+    gibbs_regression,
+    hmc,
+    individual,
+    limit,
+)
 from noiseaware.seed import own_seed
 from noiseaware.words import PERCENT, cells, convention, prior_words, shown
 
@@ -108,18 +121,23 @@ def infer(
     name = method_for(release, method)
     prior = checked_prior(release.family, prior)
     seed = checked_seed(num_draws, seed)
+    if name != "naive":
+        covariate.check(release, prior)
     with jax.enable_x64(True):
         name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
         drawn = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
         draws = release.family.named(np.asarray(drawn, dtype=np.float64))
     check_finite(name, draws)
     why = METHODS[name].explanation(release, prior)
+    if name != "naive":
+        why = " ".join(filter(None, (why, covariate.assumption(release, prior)))) or None
+        why = " ".join(filter(None, (why, covariate_law.sentence(release, draws)))) or None
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
     if METHODS[name].is_chain and (found := doubt(draws)) is not None:
         warnings.warn(found, RuntimeWarning, stacklevel=2)
         why = " ".join(filter(None, (why, found)))
-    return Posterior(draws, release, prior, name, _with_convention(why, release), seed, choice)
+    return _warned(Posterior(draws, release, prior, name, _with_convention(why, release), seed, choice))
 
 
 def _infer_given(
@@ -137,7 +155,14 @@ def _infer_given(
         draws = first.family.named(np.asarray(drawn, dtype=np.float64))
     check_finite("exact", draws)
     why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
-    return Posterior(draws, first, prior, "exact", _with_convention(why, first), seed, others=tuple(others))
+    return _warned(Posterior(draws, first, prior, "exact", _with_convention(why, first), seed, others=tuple(others)))
+
+
+def _warned(posterior: "Posterior") -> "Posterior":
+    """The posterior, with a warning of each of its concerns."""
+    for sentence in posterior.concerns:
+        warnings.warn(sentence, RuntimeWarning, stacklevel=3)
+    return posterior
 
 
 def _with_convention(why: str | None, release: Release) -> str | None:
@@ -182,7 +207,7 @@ class Posterior:
     prior: AbstractPrior
     method: str
     explanation: str | None
-    """Why the draws are approximate; None when they are exact."""
+    """Why the draws are approximate, and what a regression takes for granted; None when there is nothing to say."""
     seed: int
     choice: str | None = None
     """Why auto took another method than its first for the family, or why another would be better."""
@@ -196,8 +221,8 @@ class Posterior:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the draws are of the posterior itself; if not, `explanation` says why."""
-        return self.explanation is None
+        """Whether the draws are of the posterior itself, under the family; if not, `explanation` says why."""
+        return self.explanation in (None, _with_convention(covariate.NORMAL, self.release))
 
     @property
     def is_chain(self) -> bool:
@@ -222,9 +247,52 @@ class Posterior:
         kind = "exact" if self.is_exact else "approximate"
         return f"Posterior({', '.join(told)}: {self.num_draws:,} draws, method {self.method!r}, {kind})"
 
+    @functools.cached_property
+    def recorded(self) -> dict[str, np.ndarray]:
+        """Draws of the mean, and variance where squares were released, of the values as recorded within their bounds.
+
+        Of clamped records: those beyond a bound count as the bound. Of dropped ones: they do not count. Empty where no
+        bound cuts into the support. They follow from `draws`, and hold whatever the law behind the bounds is.
+        """
+        return (
+            recorded.numbers(self.release.family, self.draws, is_altered=self._knows_bounds) if self._is_alike else {}
+        )
+
+    @functools.cached_property
+    def moved(self) -> dict[str, tuple[float, float]]:
+        """The share of each column's records that the draws take for lying below its bounds, and above."""
+        if not self._is_alike or not self._knows_bounds:
+            return {}
+        return recorded.moved(self.release.family, self.draws) or covariate.moved(self.release, self.prior)
+
+    @functools.cached_property
+    def tail(self) -> float | None:
+        """The probability under the prior of a release as extreme as this one; None where that is not worked out."""
+        found = [predictive.tail(release, self.prior) for release in self.releases]
+        known = [probability for probability in found if probability is not None]
+        return min(1.0, len(known) * min(known)) if known else None
+
+    @functools.cached_property
+    def concerns(self) -> tuple[str, ...]:
+        """What is taken for granted although the release speaks against it, in sentences; `infer` warns of each."""
+        return concern.of(self)
+
+    @property
+    def _is_alike(self) -> bool:
+        """Whether the values of all tables are recorded within the same bounds."""
+        return all(bool(eqx.tree_equal(other.family, self.release.family)) for other in self.others)
+
+    @property
+    def _knows_bounds(self) -> bool:
+        """Whether the method knows that bounds altered records."""
+        return self.method != "naive" and not isinstance(self.release.mechanism, Identity)
+
     def marginals(self) -> dict[str, np.ndarray]:
-        """The draws of each number by itself: theta, or theta[level] for a vector; of a symmetric matrix, one half."""
-        return numbers(self.release.family, self.draws)
+        """The draws of each number by itself: those of `recorded` first, then the parameters, entry by entry.
+
+        An entry is theta, or theta[level] of a vector; of a symmetric matrix, one half.
+        """
+        return self.recorded | numbers(self.release.family, self.draws)
 
     def estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
         """Mean, sd and interval of each number."""
@@ -238,7 +306,14 @@ class Posterior:
 
     def naive_marginals(self) -> list[AbstractScalarPrior]:
         """The naive posterior of each number by itself, in the order of `marginals`."""
-        return split(self.naive)
+        belief = self.naive
+        return [*(recorded.naive(self.release, belief) if self.recorded else ()), *split(belief)]
+
+    def prior_marginals(self) -> list[AbstractScalarPrior]:
+        """The prior of each number by itself, in the order of `marginals`."""
+        family, is_altered = self.release.family, self._knows_bounds
+        first = recorded.believed(family, self.prior, is_altered=is_altered) if self.recorded else []
+        return [*first, *split(self.prior)]
 
     def naive_estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
         """Mean, sd and interval of each number, for someone who does not know of the noise."""
@@ -332,9 +407,17 @@ class Posterior:
                 size = " × ".join(map(str, wanted)) or "one"
                 raise ValueError(f"truth of {parameter} must be {size} finite numbers, got {values}.")
             found |= {name: float(truths[place]) for name, place in entries(self.release.family, parameter)}
-        return found
+        return (self._recorded_truths(given) if set(given) == set(self.draws) else {}) | found
 
-    def _attributes(self) -> dict[str, str | int]:
+    def _recorded_truths(self, given: Mapping[str, object]) -> dict[str, float]:
+        """What the recorded numbers are at the true parameters."""
+        if not self.recorded:
+            return {}
+        point = {name: np.asarray(given[name], dtype=float)[None] for name in self.draws}
+        found = recorded.numbers(self.release.family, point)
+        return {name: float(values[0]) for name, values in found.items()}
+
+    def _attributes(self) -> dict[str, str | int | float]:
         from noiseaware import __version__
 
         return {
@@ -344,6 +427,8 @@ class Posterior:
             "is_exact": int(self.is_exact),
             "explanation": self.explanation or "",
             "choice": self.choice or "",
+            "concerns": " ".join(self.concerns),
+            "prior_predictive_tail": math.nan if self.tail is None else self.tail,
             "prior": prior_words(self.prior),
             "seed": self.seed,
             "release": self.release.to_json(),

@@ -40,7 +40,7 @@ def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibra
         "report.html",
         title=_title(posterior),
         headline=words.headline(posterior),
-        impossible=next(filter(None, map(words.impossible, posterior.releases)), None),
+        impossible=next((s for s in map(words.impossible, posterior.releases) if s not in posterior.concerns), None),
         naive=words.naive_headline(posterior),
         exactness=words.exactness(posterior),
         facts=[fact for release in posterior.releases for fact in words.facts(release)],
@@ -49,6 +49,7 @@ def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibra
         cost=_cost(posterior),
         calibration=None if calibration is None else _calibration(calibration),
         diagnostics=_diagnostics(posterior),
+        under_the_prior=None if posterior.tail is None else words.under_the_prior(posterior.tail),
         truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
         # drawn here; matplotlib escapes the names in it
         figure=markupsafe.Markup(svg(densities(posterior, truths))),
@@ -57,6 +58,7 @@ def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibra
         is_regression=is_regression,
         alternative=_alternative(posterior, truths),
         prior=words.belief(posterior.release, posterior.prior),
+        behind=_behind(posterior),
         parameter=" and ".join(words.gloss(posterior.release, name) for name in posterior.draws),
         posterior=posterior,
         version=__version__,
@@ -97,6 +99,14 @@ def _title(posterior: "Posterior") -> str:
         return f"What the release of {words.shown(family.y)} given {words.several(family.x)} supports"
     of = f" of {words.several(family.columns)}" if family.columns else ""
     return f"What the release{of} supports"
+
+
+def _behind(posterior: "Posterior") -> str | None:
+    """What the parameters are, where recorded numbers stand before them."""
+    law = words.behind(posterior.release)
+    if law is None or not posterior.recorded:
+        return None
+    return f"{' and '.join(words.parameter(posterior.release, name) for name in posterior.draws)} of {law}"
 
 
 def _rows(posterior: "Posterior") -> list[dict]:

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noiseaware.artifact import Release
-from noiseaware.family import AbstractNumberFamily, Categorical
+from noiseaware.family import AbstractNumberFamily, Categorical, MultivariateNormal
 from noiseaware.marginal import PROBABILITY, Estimate
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
+from noiseaware.possible import FAR, farthest
 from noiseaware.prior import AbstractPrior, CovariateMoments, Dirichlet, Independent
 from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, plain
+from noiseaware.recorded import MEAN, VARIANCE
 
 if TYPE_CHECKING:
     from noiseaware.posterior import Posterior
@@ -62,6 +64,7 @@ _LAWS = {
     DiscreteGaussian: ("discrete Gaussian", "standard deviation"),
 }
 _ENTRY = re.compile(r"(coefficients|mean|covariance)\[(.*)\]", re.DOTALL)
+_MOVED = 0.02  # of the records of all columns: above, clamping moves an answer as noise does
 _MOST_TOLD = 3  # parameters in a sentence
 _MOST_RELEASED = 6  # statistics in a line
 _MOST_LISTED = 30  # statistics on a page
@@ -152,6 +155,8 @@ def parameter(release: Release, name: str) -> str:
     """What a parameter is: the rate; for a level of several, its probability."""
     if isinstance(release.family, Categorical):
         return f"the probability of {'the level' if name == 'theta' else level(name)}"
+    if name.startswith((MEAN, VARIANCE)):
+        return _recorded(release, name)
     entry = _ENTRY.fullmatch(name)
     if entry is not None and hasattr(release.family, "degrees"):
         return _entry(release, entry[1], entry[2])
@@ -160,7 +165,29 @@ def parameter(release: Release, name: str) -> str:
 
 def gloss(release: Release, name: str) -> str:
     """What a parameter is, in full: the rate, one over the mean."""
-    return parameter(release, name) + _PARAMETERS.get((release.family.name, name), ("", ""))[1]
+    law = behind(release)
+    meaning = _PARAMETERS.get((release.family.name, name), ("", ""))[1]
+    is_latent = law is not None and not name.startswith((MEAN, VARIANCE))
+    tail = f"{',' if meaning else ''} of {law}" if is_latent else ""
+    return parameter(release, name) + meaning + tail
+
+
+def behind(release: Release) -> str | None:
+    """The law that parameters are of, where recorded numbers stand before them: the normal law behind the bounds."""
+    family = release.family
+    has_columns = isinstance(family, AbstractNumberFamily | MultivariateNormal)
+    if not has_columns or not family.is_altered:
+        return None
+    return f"the {family.name.removeprefix('multivariate_')} law behind the bounds"
+
+
+def _recorded(release: Release, name: str) -> str:
+    """What a recorded number is: the mean of the values as recorded within their bounds."""
+    kind, _, column = name.removeprefix("recorded ").partition("[")
+    values = f"{shown(column.removesuffix(']'))}" if column else "the values"
+    if getattr(release.family, "outside", "clamp") == "drop":
+        return f"the {kind} of {values} within the bounds, others left out"
+    return f"the {kind} of {values} as recorded within the bounds"
 
 
 def _entry(release: Release, name: str, place: str) -> str:
@@ -375,10 +402,19 @@ def headline(posterior: "Posterior") -> str:
             f"{start}the likeliest of {len(estimates)} levels is {level(likely.name)}, "
             f"whose probability lies {between(likely)} with probability {PERCENT}."
         )
-    asked = [e for e in estimates if re.fullmatch(r"(coefficients|mean)\[.*\]", e.name, re.DOTALL)]
+    asked = [e for e in estimates if e.name.startswith(f"{MEAN}[")]
+    asked = asked or [e for e in estimates if re.fullmatch(r"(coefficients|mean)\[.*\]", e.name, re.DOTALL)]
     asked = [e for e in asked if parameter(posterior.release, e.name) != "the intercept"] or estimates
-    clauses = [f"{parameter(posterior.release, e.name)} lies {between(e)}" for e in asked[:_MOST_TOLD]]
+    asked = [e for e in asked if e.name != VARIANCE]
+    is_recorded = any(e.name == MEAN for e in asked)
+    clauses = [f"{_told(posterior.release, e.name, is_recorded)} lies {between(e)}" for e in asked[:_MOST_TOLD]]
     return f"{start}{_listed(clauses)} with probability {PERCENT}{' each' * (len(clauses) > 1)}."
+
+
+def _told(release: Release, name: str, is_recorded: bool) -> str:
+    """A number in a sentence: a parameter is said to be of the law behind the bounds where a recorded number is too."""
+    law = behind(release) if is_recorded and name != MEAN else None
+    return parameter(release, name) + (f" of {law}" if law else "")
 
 
 def _listed(clauses: list[str]) -> str:
@@ -394,6 +430,9 @@ def naive_headline(posterior: "Posterior") -> str:
     if isinstance(posterior.release.mechanism, Identity):
         return f"Without noise the released value is the true one, and puts {where}."
     sentence = f"Someone who took the noisy value for the true one would put {where}"
+    is_latent = not own[index].name.startswith(MEAN) and sum(map(sum, posterior.moved.values())) > _MOVED
+    if is_latent or not own[index].width * naive[index].width > 0:
+        return f"{sentence}."  # what lies between the two is the model of clamping as well as the noise
     ratio, n = own[index].width / naive[index].width, posterior.release.likely_n
     if max(ratio, 1 / ratio) > 1.15:
         times, how = (ratio, "narrower") if ratio > 1 else (1 / ratio, "wider")
@@ -402,42 +441,43 @@ def naive_headline(posterior: "Posterior") -> str:
 
 
 def impossible(release: Release) -> str | None:
-    """A sentence on a released value that no table could have, if there is one."""
-    if hasattr(release.family, "degrees"):
-        return _impossible_moments(release)
-    if release.n_mechanism is not None:
+    """A sentence on released values that no table has, if there are any: it is the noise, unless they are too far."""
+    found = farthest(release)
+    if found is None:
+        return None
+    if found.distance <= FAR and release.n_mechanism is not None:
         return None  # of some number of records, it may be one that a table has
-    possible = getattr(release.family, "possible", None)
-    low, high = (0.0, float(release.n)) if possible is None else (float(b) for b in possible(release.n))
-    for name, value in zip(release.family.statistics, release.values, strict=True):
-        if not low <= value <= high:
-            return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
-    return None
+    if found.statistic is None:
+        if isinstance(release.family, Categorical):
+            subject, why = "The released counts", f", since they add up to {number(found.value)} and not to n"
+        else:
+            subject, why = "The released sums", ", since a variance would be negative"
+        verb, one, it = "are", "ones", "them"
+    else:
+        subject, why = f"The released {shown(found.statistic)} of {number(found.value)}", ""
+        verb, one, it = "is", "one", "it"
+    if found.distance <= FAR:
+        return f"{subject} {verb} {one} that no table has{why}: that is the noise."
+    if math.isinf(found.distance):
+        return f"{subject} {verb} {one} that no table has{why}, and no noise made {it}: n or the bounds are wrong."
+    away = f"{number(found.distance, 0.1 * found.distance)} noise scales beyond any that a table of n records has"
+    return f"{subject} {verb} {away}{why}: n, the bounds or the noise scale of this release are wrong."
 
 
-def _impossible_moments(release: Release) -> str | None:
-    """The same for Σu and Σuuᵀ: squares are positive, and no combination of columns has a negative variance."""
-    d, n = release.family.degrees.count(1), release.likely_n  # type: ignore[attr-defined]
-    mean, moments = release.values[:d] / n, np.zeros((d, d))
-    rows, columns = np.triu_indices(d)
-    known = np.append(release.values[d:], n)[: len(rows)]  # what is not released, y² of some regressions, is at most n
-    moments[rows, columns] = moments[columns, rows] = known
-    for name, value, i, j in zip(release.family.statistics[d:], known, rows, columns, strict=False):
-        if i == j and value < 0:
-            return f"The released {shown(name)} of {number(float(value))} is one that no table has: that is the noise."
-    least = np.linalg.eigvalsh(moments - n * np.outer(mean, mean))[0]
-    rounding = 1e-9 * max(n, float(np.abs(moments).max()))  # what it alone can make of 0
-    if release.n_mechanism is None and least < -rounding:
-        return "The released sums are ones that no table has, since a variance would be negative: that is the noise."
-    return None
+def under_the_prior(tail: float) -> str:
+    """How probable a release as extreme as the one at hand was before it was made."""
+    probability = number(tail, 0.1 * tail) if tail >= 1e-12 else "less than 10⁻¹²"
+    return f"Under the prior, the probability of a release as extreme as this one is {probability}."
 
 
 def exactness(posterior: "Posterior") -> str:
     draws = f"{posterior.num_draws:,}"
     if posterior.is_exact and posterior.is_chain:
-        return f"Exact in the limit: {draws} draws of converged chains whose limit is the posterior itself."
+        granted = f" {posterior.explanation}" if posterior.explanation else ""
+        kind = f"{draws} draws of converged chains whose limit is the posterior itself"
+        return f"Exact for this family in the limit: {kind}.{granted}"
     if posterior.is_exact:
-        return f"Exact: {draws} independent draws from the posterior, with nothing approximated."
+        return f"Exact for this family: {draws} independent draws from the posterior, with nothing approximated."
     return f"Approximate: {posterior.explanation}"
 
 

@@ -35,7 +35,7 @@ def test_infer_prints_both_answers_and_writes_files(clinic, run):
     assert done.exit_code == 0, done.stderr
     assert re.search(r"theta +0\.\d+ +0\.\d+ +0\.\d+ to 0\.\d+", done.stdout)
     assert "if naive" in done.stdout
-    assert "Exact: 4,000 independent draws" in done.stdout
+    assert "Exact for this family: 4,000 independent draws" in done.stdout
     assert "seed " in done.stdout
     assert done.stderr.splitlines() == ["noiseaware: wrote p.html", "noiseaware: wrote p.nc"]
     assert (clinic / "p.nc").read_bytes()[:4] == b"\x89HDF"

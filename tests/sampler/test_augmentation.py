@@ -12,6 +12,9 @@ import noiseaware as na
 from noiseaware.family import AbstractFamily, NormalMean
 from noiseaware.sampler import augmentation, exact
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 DRAWS = 8000
 
 # name: (family, prior, y, n, noise). Noise above, near and below the sampling error, in turn; bounds that cut.

@@ -10,6 +10,8 @@ from scipy import fft, stats
 
 import noiseaware as na
 
+pytestmark = pytest.mark.filterwarnings("ignore:The fit takes:RuntimeWarning")  # bounds that cut deep, on purpose
+
 DRAWS = 20_000
 MECHANISMS = {"laplace": na.mechanism.Laplace, "gaussian": na.mechanism.Gaussian}
 WHOLE = {"laplace": na.mechanism.DiscreteLaplace, "gaussian": na.mechanism.DiscreteGaussian}

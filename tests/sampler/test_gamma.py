@@ -12,6 +12,9 @@ import noiseaware as na
 from noiseaware.cli.prior import parse
 from noiseaware.sampler import _target, augmentation, exact, limit
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 PRIOR = na.prior.Independent(shape=na.prior.Gamma(4.0, 2.0), rate=na.prior.Gamma(3.0, 1.0))
 BOUNDS, DRAWS, TABLES = (0.2, 4.0), 4000, 300_000
 
@@ -107,7 +110,7 @@ def test_from_a_file_to_what_is_believed(tmp_path, seed):
     prior = parse("independent(rate=gamma(3, 1), shape=gamma(4, 2))")
     believed = na.infer(release, prior, method="naive", seed=0)
     # few are beyond 12 and the noise is small: the fit of moments is near the truth
-    assert believed.summary()["mean"].tolist() == pytest.approx([2.5, 1.2], rel=0.1)
+    assert believed.summary()["mean"][["shape", "rate"]].tolist() == pytest.approx([2.5, 1.2], rel=0.1)
     assert "simple law about the fit of its moments" in believed.explanation
     with pytest.raises(ValueError, match="method must be one of hmc, augmentation, naive for this gamma family, got"):
         na.infer(release, prior, method="gibbs")

@@ -13,6 +13,9 @@ from tests.sampler.weighted import LEVELS, shares, worth
 import noiseaware as na
 from noiseaware.sampler import _moment, _noise_variance, exact, gibbs
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 N, DRAWS = 1000, 50
 # What the central limit theorem and the two views of s cost at n = 1000, measured with 4·10⁵ draws of each.
 APPROXIMATION = 0.012

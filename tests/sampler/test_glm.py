@@ -11,6 +11,9 @@ import noiseaware as na
 from noiseaware.sampler import hmc
 from noiseaware.trial import simulate
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 ABOUT_X = na.prior.NormalInverseWishart([0], 20, 36 * 0.0625, 40)
 MODELS = {
     "logistic": (na.family.LogisticRegression("x", bounds=(-1, 1)), [0.0, 0.0]),

@@ -11,6 +11,9 @@ from tests.sampler.weighted import LEVELS, weights
 import noiseaware as na
 from noiseaware.sampler import _mode, _target, hmc, individual
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 DRAWS = 4000
 LAWS = {"laplace": na.mechanism.Laplace, "gaussian": na.mechanism.Gaussian}
 
@@ -276,7 +279,7 @@ def test_too_few_records_are_refused_in_a_sentence():
 
 
 def test_without_noise_it_is_conjugacy(rng):
-    x = second_moments(rng.normal(size=(1, 50, 2)))[0]
+    x = second_moments(0.4 * rng.normal(size=(1, 50, 2)))[0]
     release = na.Release(family=na.family.LinearRegression(), values=x, n=50, mechanism=na.mechanism.Identity())
     prior = na.prior.NormalInverseGamma([0, 0], 1, 3, 1)
     assert na.infer(release, prior, seed=1).is_exact

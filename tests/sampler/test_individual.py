@@ -12,6 +12,9 @@ from tests.sampler.weighted import LEVELS, shares, weights, worth
 import noiseaware as na
 from noiseaware.sampler import individual
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 SHAPE, SCALE, DOF = 5.0, 2.0, 6
 
 

@@ -11,6 +11,9 @@ import noiseaware as na
 from noiseaware.artifact import NoisyCount
 from noiseaware.sampler import _noisy_count, _parameter
 
+# bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
+
 family, mechanism, prior = na.family, na.mechanism, na.prior
 
 LAPLACE, GAUSSIAN = mechanism.DiscreteLaplace, mechanism.DiscreteGaussian

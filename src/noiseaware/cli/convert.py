@@ -88,6 +88,6 @@ def _print(posteriors: "list[Posterior]") -> None:
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow([*names, "value", "mean", "sd", "low", "high"])
     for posterior in posteriors:
-        group, (estimate,) = dict(posterior.release.origin.group), posterior.estimates()
+        group, estimate = dict(posterior.release.origin.group), posterior.estimates()[-1]
         found = (posterior.release.values[0], estimate.mean, estimate.sd, estimate.low, estimate.high)
         table.writerow([*(group.get(name, "") for name in names), *(f"{number:.6g}" for number in found)])

@@ -34,7 +34,7 @@ def _table(
     for heading in ("mean", "sd", f"{PERCENT} interval", *(["truth"] if truths else [])):
         grid.add_column(heading, justify="right", no_wrap=True)
     for own, naive in zip(estimates, naive_estimates, strict=True):
-        truth = [number(truths[own.name])] if truths else []
+        truth = [number(truths[own.name]) if own.name in truths else ""] if truths else []
         grid.add_row(Text(shown(own.name)), *cells(own), *truth, style="bold")
         if posterior.method != "naive":
             grid.add_row(Text("  if naive"), *cells(naive), *truth, style="yellow")

@@ -2,6 +2,7 @@
 
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +74,8 @@ def infer(
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
     started = time.perf_counter()
-    with working("drawing from the posterior", is_quiet=quiet, is_logged=True):
+    with working("drawing from the posterior", is_quiet=quiet, is_logged=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # all that they say is printed below the estimates
         posterior = infer_posterior(release, believed, method=method, num_draws=draws, seed=seed)
     seconds = time.perf_counter() - started
     if strict:
@@ -164,7 +166,9 @@ def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
         "is_exact": posterior.is_exact,
         "explanation": posterior.explanation,
         "choice": posterior.choice,
+        "concerns": list(posterior.concerns),
         "prior": prior_words(posterior.prior),
+        "prior_predictive_tail": posterior.tail,
         "num_draws": posterior.num_draws,
         "seed": posterior.seed,
         "version": __version__,
@@ -188,11 +192,18 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
     console.print(table(posterior))
     if records:
         console.print(predictions(posterior, *predicted(posterior, records)))
+    if (law := words.behind(posterior.release)) is not None and posterior.recorded:
+        named = " and ".join(posterior.draws)
+        console.print(Text(f"{named}: of {law}; recorded: what was summed, whatever the law"), soft_wrap=True)
+    for concern in posterior.concerns:
+        console.print(Text(concern, style="bold yellow"), soft_wrap=True)
     console.print(Text(words.exactness(posterior)), soft_wrap=True)
     if posterior.choice is not None and posterior.choice not in (posterior.explanation or ""):
         console.print(Text(f"Method {posterior.method}: {posterior.choice}"), soft_wrap=True)
     convention = words.convention(posterior.release)
     if convention is not None and convention not in (posterior.explanation or ""):
         console.print(Text(convention), soft_wrap=True)
+    if posterior.tail is not None:
+        console.print(Text(words.under_the_prior(posterior.tail)), soft_wrap=True)
     prior, draws = words.belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
     console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)

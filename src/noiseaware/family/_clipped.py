@@ -12,6 +12,7 @@ covariances alone, since the error of a mean by points would grow as √n agains
 
 import functools
 import math
+from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,24 +32,31 @@ _INSIDE = 1 - 1e-10  # of the unit interval, so that no point is infinite
 
 
 def powers(
-    mean: Float[Array, "*b"], sd: Float[Array, "*b"], highest: int, *, keeps_outside: bool = True
-) -> list[Float[Array, "*b"]]:
+    mean: Float[Array | np.ndarray, "*b"],
+    sd: Float[Array | np.ndarray, "*b"],
+    highest: int,
+    *,
+    keeps_outside: bool = True,
+    cdf: Callable = norm.cdf,
+    pdf: Callable = norm.pdf,
+) -> list:
     """E c^k for k = 1 … highest; with records outside counted as 0 where they are not kept at the bounds.
 
-    With u = m + sd·z and a, b the bounds in units of z: ∫ z^k φ over [a, b] by parts, from k − 2 to k.
+    With u = m + sd·z and a, b the bounds in units of z: ∫ z^k φ over [a, b] by parts, from k − 2 to k. In plain
+    operators, so that it works out what `cdf` and `pdf` of a standard normal do.
     """
     a, b = (-1 - mean) / sd, (1 - mean) / sd
-    at_a, at_b = norm.pdf(a), norm.pdf(b)
-    inside = [norm.cdf(b) - norm.cdf(a), at_a - at_b]
+    at_a, at_b = pdf(a), pdf(b)
+    inside = [cdf(b) - cdf(a), at_a - at_b]
     for k in range(2, highest + 1):
         inside.append((k - 1) * inside[k - 2] + a ** (k - 1) * at_a - b ** (k - 1) * at_b)
     found = [
-        sum((math.comb(k, j) * mean ** (k - j) * sd**j * inside[j] for j in range(k + 1)), start=jnp.zeros_like(mean))
+        sum((math.comb(k, j) * mean ** (k - j) * sd**j * inside[j] for j in range(k + 1)), start=0.0 * mean)
         for k in range(1, highest + 1)
     ]
     if not keeps_outside:
         return found
-    below, above = norm.cdf(a), norm.cdf(-b)
+    below, above = cdf(a), cdf(-b)
     return [p + (-1) ** k * below + above for k, p in enumerate(found, 1)]
 
 

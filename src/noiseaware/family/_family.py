@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
+from noiseaware.family.recorded import Recorded
 from noiseaware.given import kind
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
@@ -146,6 +147,13 @@ class AbstractFamily(eqx.Module):
 
     def as_quadratic(self, prior: Any) -> tuple[Any, Any] | None:
         """The same model as one of second moments that nothing alters (AbstractQuadraticFamily), where it is one."""
+        return None
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        """Mean and variance of a column's values as recorded within its bounds, for each draw of the parameters.
+
+        None where no bound cuts into the support. Without `is_altered`, for draws that take no record for altered.
+        """
         return None
 
     def mean(self, theta: Float[Array, "*batch"]) -> Float[Array, " k"]:

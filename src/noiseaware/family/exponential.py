@@ -8,10 +8,13 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family import recorded
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_bounds, checked_outside
+from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Gamma, Numeric
 
 
@@ -70,6 +73,10 @@ class Exponential(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return -theta * max(x, 0.0)
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        rate = draws["theta"]
+        return recorded.of(self, (1 / rate, 1 / rate**2), recorded.gamma, 1.0, rate, is_altered=is_altered)
 
     def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return jnp.zeros_like(theta), 45 / theta

@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
-from noiseaware.family import _clipped_gamma
+from noiseaware.family import _clipped_gamma, recorded
 from noiseaware.family._family import (
     AbstractUnboundedFamily,
     Bounds,
@@ -27,6 +28,7 @@ from noiseaware.family._family import (
 )
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family._special import log_gammainc, log_gammaincc
+from noiseaware.family.recorded import Recorded
 from noiseaware.given import kind
 from noiseaware.prior import Gamma as GammaPrior
 from noiseaware.prior import Independent, Numeric
@@ -122,6 +124,11 @@ class GammaRate(AbstractUnboundedFamily):
     def head(self) -> float:
         return self.shape
 
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        rate = draws["rate"]
+        unbounded = self.shape / rate, self.shape / rate**2
+        return recorded.of(self, unbounded, recorded.gamma, self.shape, rate, is_altered=is_altered)
+
 
 class GammaShapeRate(AbstractPowerFamily):
     """Gamma(shape, rate) with both unknown: θ is the pair of them."""
@@ -190,6 +197,11 @@ class GammaShapeRate(AbstractPowerFamily):
         if self.bounds is None:
             return self._unaltered(theta)
         return _clipped_gamma.moments(theta[0], theta[1], self.bounds, keeps_outside=self.outside == "clamp")
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        shape, rate = draws["shape"], draws["rate"]
+        unbounded = shape / rate, shape / rate**2
+        return recorded.of(self, unbounded, recorded.gamma, shape, rate, is_altered=is_altered)
 
     # ---- records ---------------------------------------------------------------------------------------------
 

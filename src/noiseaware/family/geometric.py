@@ -8,10 +8,13 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, xlog1py
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family import recorded
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
+from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Beta, Numeric
 
 
@@ -75,6 +78,11 @@ class Geometric(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return max(x, 0.0) * jnp.log1p(-theta)
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        theta = draws["theta"]
+        unbounded = (1 - theta) / theta, (1 - theta) / theta**2
+        return recorded.of(self, unbounded, recorded.geometric, theta, is_altered=is_altered)
 
     def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return jnp.zeros_like(theta), jnp.ceil(-45 / jnp.log1p(-theta)) + 1

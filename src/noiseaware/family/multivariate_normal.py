@@ -12,11 +12,12 @@ import numpy as np
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
-from noiseaware.family import _clipped
+from noiseaware.family import _clipped, recorded
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
+from noiseaware.family.recorded import Recorded
 from noiseaware.prior import NormalInverseWishart, Numeric
 from noiseaware.triangular import cholesky, solve
 
@@ -103,6 +104,18 @@ class MultivariateNormal(AbstractQuadraticFamily):
         """Mean and covariance of u."""
         parts = self.named(theta)
         return (parts["mean"] - self.centre) / self.half, parts["covariance"] / self._outer
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        """Of each column by itself."""
+        if self.intervals is None:
+            return None
+        mean, variance = draws["mean"], np.diagonal(draws["covariance"], axis1=-2, axis2=-1)
+        if not is_altered:
+            return recorded.unaltered(mean, variance)
+        each = zip(mean.T, variance.T, self.intervals, strict=True)
+        with np.errstate(all="ignore"):
+            found = [recorded.normal(*one) for one in each]
+        return Recorded(*(np.stack(parts, axis=-1) for parts in zip(*found, strict=True)))
 
     def check_prior(self, prior: object) -> None:
         check_conjugate(self, prior)

@@ -12,9 +12,11 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family import recorded
 from noiseaware.family._clipped import powers
 from noiseaware.family._family import (
     AbstractTruncatedFamily,
@@ -27,6 +29,7 @@ from noiseaware.family._family import (
 )
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family.multivariate_normal import MultivariateNormal
+from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Normal as NormalPrior
 from noiseaware.prior import NormalInverseGamma, NormalInverseWishart, Numeric
 
@@ -106,6 +109,10 @@ class NormalMean(AbstractUnboundedFamily):
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return log_ndtr((theta - x) / self.variance**0.5)
 
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        both = draws["mean"], np.full_like(draws["mean"], self.variance)
+        return recorded.of(self, both, recorded.normal, *both, is_altered=is_altered)
+
     def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return theta - 9.5 * self.variance**0.5, theta + 9.5 * self.variance**0.5
 
@@ -179,6 +186,10 @@ class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
         mean = jnp.stack([one, two])
         second = jnp.stack([jnp.stack([two, three]), jnp.stack([three, four])])
         return mean, second - jnp.outer(mean, mean)
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        both = draws["mean"], draws["variance"]
+        return recorded.of(self, both, recorded.normal, *both, is_altered=is_altered)
 
     def as_quadratic(self, prior: Any) -> tuple[MultivariateNormal, NormalInverseWishart] | None:
         if self.is_altered:

@@ -8,11 +8,14 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.family import recorded
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
 from noiseaware.family._special import log_gammainc, log_gammaincc
+from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Gamma, Numeric
 
 
@@ -78,6 +81,10 @@ class Poisson(AbstractUnboundedFamily):
         if x <= 0:
             return jnp.zeros_like(theta)
         return log_gammainc(jnp.asarray(x, theta.dtype), theta)
+
+    def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
+        mean = draws["theta"]
+        return recorded.of(self, (mean, mean), recorded.poisson, mean, is_altered=is_altered)
 
     def window(self, theta: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         return (
