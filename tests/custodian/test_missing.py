@@ -406,7 +406,6 @@ YES_OR_NO = {"true": ["true", "t", "yes", "y", "1", "on"], "false": ["false", "f
         (F.Exponential("x", bounds=(1, 9)), {"missing": 4}, {"missing": {"x": 4.0}}),
         (F.Exponential("x", bounds=(1, 9), outside="drop"), {}, {"missing": "drop"}),
         (F.Exponential("x", bounds=(1, 9)), {"missing": "leave_out", "by": "w", "levels": {"w": ["a"]}}, {}),
-        (F.Exponential("x"), {"bounds": "private", "missing": 4}, {"missing": {"x": 4.0}}),
         (F.Bernoulli("w"), {}, {"missing": {"w": 0}, **YES_OR_NO}),
         (F.Bernoulli("w"), {"true": ["a", "b"], "missing": "yes"}, {"missing": {"w": 1}, "true": ["a", "b"]}),
         (F.Categorical("w", levels=["b", "a"]), {}, {"missing": {"w": "b"}}),
