@@ -428,6 +428,14 @@ def test_a_release_says_how_cells_were_read(model, options, origin):
     assert "missing" in repr(release)
 
 
+def test_private_bounds_are_chosen_with_the_value_of_missing_cells():
+    """Of 4 where four cells in five are missing: the bound lies near it, and not near 0."""
+    frame = pd.DataFrame({"x": ["1", "", "> 60", None, "2024-01-31"] * 2000})
+    release = na.release(frame, F.Exponential("x"), epsilon=20, bounds="private", missing=4)
+    assert release.origin.missing == (("x", 4.0),)
+    assert 2 <= release.family.bounds[1] <= 8
+
+
 WAIT, SEX = F.Exponential("x", bounds=(0, 9)), F.Bernoulli("x")
 LINE, LEVELS = F.LinearRegression("x", "y", bounds=(0, 9)), F.Categorical("x", levels=["a", "b"])
 NUMBER = "missing must be 'leave_out' or a finite number for x, got"
