@@ -385,12 +385,9 @@ def test_a_release_is_calibrated_with_the_noise_of_its_n(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "prior"),
-    [(F.Bernoulli("x"), na.prior.Beta(2, 5)), (F.Exponential("x", bounds=(1, 9)), na.prior.Gamma(4, 8))],
-)
-def test_a_release_without_unreadable_records_is_calibrated(model, prior, seed):
-    check = na.calibrate(na.infer(left_out(model, 4), prior, seed=0), num_trials=250, seed=seed)
+def test_a_release_without_unreadable_records_is_calibrated(seed):
+    posterior = na.infer(left_out(F.Bernoulli("x"), 4), na.prior.Beta(2, 5), seed=0)
+    check = na.calibrate(posterior, num_trials=250, seed=seed)
     assert check.ks < check.critical(0.9999)
 
 
