@@ -312,7 +312,6 @@ def test_what_missing_cells_count_as_is_said_whether_there_are_any_or_not(cells,
     [
         ("--family exponential --column hours --bounds 0 48 --missing 5", (("hours", 5.0),), ()),
         ("--family exponential --column hours --bounds 0 48 --missing leave_out", "leave_out", ()),
-        ("--family exponential --column hours --bounds private --missing 5", (("hours", 5.0),), ()),
         ("--family bernoulli --column ward --true a,b --missing no", (("ward", 0),), ("a", "b")),
         ("--family bernoulli --column ward --true a --true b --missing 1", (("ward", 1),), ("a", "b")),
         ("--family categorical --column ward --levels a,b --missing b", (("ward", "b"),), ()),

@@ -385,12 +385,9 @@ def test_a_release_is_calibrated_with_the_noise_of_its_n(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("model", "prior"),
-    [(F.Bernoulli("x"), na.prior.Beta(2, 5)), (F.Exponential("x", bounds=(1, 9)), na.prior.Gamma(4, 8))],
-)
-def test_a_release_without_unreadable_records_is_calibrated(model, prior, seed):
-    check = na.calibrate(na.infer(left_out(model, 4), prior, seed=0), num_trials=250, seed=seed)
+def test_a_release_without_unreadable_records_is_calibrated(seed):
+    posterior = na.infer(left_out(F.Bernoulli("x"), 4), na.prior.Beta(2, 5), seed=0)
+    check = na.calibrate(posterior, num_trials=250, seed=seed)
     assert check.ks < check.critical(0.9999)
 
 
@@ -407,7 +404,6 @@ YES_OR_NO = {"true": ["true", "t", "yes", "y", "1", "on"], "false": ["false", "f
         (F.Exponential("x", bounds=(1, 9)), {"missing": 4}, {"missing": {"x": 4.0}}),
         (F.Exponential("x", bounds=(1, 9), outside="drop"), {}, {"missing": "drop"}),
         (F.Exponential("x", bounds=(1, 9)), {"missing": "leave_out", "by": "w", "levels": {"w": ["a"]}}, {}),
-        (F.Exponential("x"), {"bounds": "private", "missing": 4}, {"missing": {"x": 4.0}}),
         (F.Bernoulli("w"), {}, {"missing": {"w": 0}, **YES_OR_NO}),
         (F.Bernoulli("w"), {"true": ["a", "b"], "missing": "yes"}, {"missing": {"w": 1}, "true": ["a", "b"]}),
         (F.Categorical("w", levels=["b", "a"]), {}, {"missing": {"w": "b"}}),
@@ -428,6 +424,14 @@ def test_a_release_says_how_cells_were_read(model, options, origin):
     assert found == (origin or {"missing": "leave_out"})
     assert from_json(release.to_json()) == release
     assert "missing" in repr(release)
+
+
+def test_private_bounds_are_chosen_with_the_value_of_missing_cells():
+    """Of 4 where four cells in five are missing: the bound lies near it, and not near 0."""
+    frame = pd.DataFrame({"x": ["1", "", "> 60", None, "2024-01-31"] * 2000})
+    release = na.release(frame, F.Exponential("x"), epsilon=20, bounds="private", missing=4)
+    assert release.origin.missing == (("x", 4.0),)
+    assert 2 <= release.family.bounds[1] <= 8
 
 
 WAIT, SEX = F.Exponential("x", bounds=(0, 9)), F.Bernoulli("x")
