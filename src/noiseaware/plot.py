@@ -213,7 +213,7 @@ def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
     if isinstance(posterior.release.family, Categorical):
         return f"probability of {level(name)[:24]}"
     meaning = gloss(posterior.release, name)
-    is_plain = meaning.startswith(f"the {name}") or "[" in name or name in (MEAN, VARIANCE)
+    is_plain = f"{meaning} of ".startswith(f"the {name} of ") or "[" in name or name in (MEAN, VARIANCE)
     label = wrapped(meaning.removeprefix("the ")) if is_plain else f"{name}: {meaning}".replace(", of ", ",\nof ")
     return label + " (logarithmic axis)" * is_log
 
