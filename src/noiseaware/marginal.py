@@ -117,8 +117,8 @@ class Drawn(AbstractScalarPrior):
         from scipy.stats import gaussian_kde
 
         if np.ptp(self.draws) == 0:
-            return np.full(np.shape(theta), -np.inf)  # all at one point: no curve
-        return np.log(np.maximum(gaussian_kde(self.draws)(np.asarray(theta)), np.finfo(float).tiny))
+            return jax.numpy.full(np.shape(theta), -np.inf)  # all at one point: no curve
+        return jax.numpy.log(np.maximum(gaussian_kde(self.draws)(np.asarray(theta)), np.finfo(float).tiny))
 
     def log_normalizer(self):
         return jax.numpy.zeros(())
