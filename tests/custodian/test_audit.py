@@ -12,8 +12,8 @@ from noiseaware.custodian import audit as auditing
 from noiseaware.custodian import bounds as choosing
 from noiseaware.custodian import neighbour
 from noiseaware.custodian import terms as agreeing
+from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.noise import calibrated
-from noiseaware.privacy import Pure, ZeroConcentrated
 
 FAMILIES = {
     "bernoulli": na.family.Bernoulli("x"),
@@ -87,17 +87,19 @@ def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
     assert na.audit(FAMILIES[name], epsilon=1, num_releases=20_000).is_within is False
 
 
-@pytest.mark.parametrize("promise", [Pure(1), ZeroConcentrated(1)], ids=["all", "squares"])  # type: ignore[arg-type]
+@pytest.mark.parametrize("promise", [{"epsilon": 1}, {"rho": 1}], ids=["all", "squares"])
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 5, 7, 8, 12])
 def test_the_worst_pair_of_any_number_of_columns_is_tried(d, neighbours, promise):
     """It moves the statistics as far as neighbours can, to within the rounding of a record to 2^−15."""
     model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(-3, 5))
-    grid = agreeing.finest_grid(model, promise, neighbours)
-    tables = neighbour._furthest(model, grid, neighbours)
-    first, second = (np.array(neighbour._totals(model, row, grid.exponent)[0], dtype=float) for row in tables)
+    terms = agreeing.terms_of(model, **promise, neighbours=neighbours)
+    grid = terms.grid(model)
+    tables = neighbour._furthest(model, grid, terms)
+    totals = (neighbour._totals(model, row, grid.exponent, terms) for row in tables)
+    first, second = (np.array(sums, dtype=float) for *sums, _ in totals)
     moved, weights = np.abs(first - second), np.array(model.entries)
-    is_all = isinstance(promise, Pure)
+    is_all = "epsilon" in promise
     total, most = (moved.sum(), grid.sensitivity) if is_all else (weights @ moved**2, grid.sensitivity_squared)
     assert 1 - 1e-4 < total / most <= 1
 
@@ -105,13 +107,13 @@ def test_the_worst_pair_of_any_number_of_columns_is_tried(d, neighbours, promise
 @pytest.mark.parametrize("p", [2, 3, 4, 6, 9])
 def test_where_a_square_is_not_released_no_pair_of_a_search_is_further_apart(p, seed):
     model = na.family.LogisticRegression([f"x{j}" for j in range(p)], "y", bounds=(0, 1))
-    grid = agreeing.finest_grid(model, Pure(1), "replace")  # type: ignore[arg-type]
+    terms = agreeing.terms_of(model, epsilon=1)
 
     def apart(rows):
         u, w = (model.monomials(list(np.moveaxis(side, -1, 0))) for side in rows)
         return np.abs(np.array(u) - np.array(w)).sum(0)
 
-    first, second = (np.array([row]) * 2 - 1 for row in neighbour._furthest(model, grid, "replace"))
+    first, second = (np.array([row]) * 2 - 1 for row in neighbour._furthest(model, terms.grid(model), terms))
     rng = np.random.default_rng(seed)
     found = rng.choice([-1, -0.5, -1 / (p + 2), 0, 0.5, 1], (2, 20_000, p + 1))
     for width in (1, 0.3, 0.1, 0.03, 0.01):
@@ -180,6 +182,7 @@ PLANS = {
     "record": (FAMILIES["exponential"], {"epsilon": 1}),
     "squares": (FAMILIES["exponential"], {"rho": 1}),
     "person": (FAMILIES["bernoulli"], {"epsilon": 1, "unit": "patient", "max_records": 3}),
+    "left_out": (na.family.Exponential("x", bounds=(10, 48)), {"epsilon": 1, "missing": "leave_out"}),
     "groups": (FAMILIES["exponential"], {"epsilon": 1, "by": "region", "levels": {"region": ["north", "south"]}}),
     "person_in_groups": (
         FAMILIES["bernoulli"],
@@ -237,6 +240,22 @@ def _uncapped(table, family, grid, terms):
 def _one_too_many(table, family, grid, terms):
     unit = replace(terms.unit, max_records=terms.unit.max_records + 1)
     return [table.sums(family, grid.exponent, least=terms.least, unit=unit)]
+
+
+def test_a_record_that_is_left_out_is_tried_and_found_out_where_it_is_not_paid_for(monkeypatch):
+    """Within (10, 48) a record that is replaced moves the sum by 38, and one that is left out by 48 and n by 1."""
+    model, terms = PLANS["left_out"]
+    found = na.audit(model, **terms, num_releases=20_000)
+    assert found.is_within is True
+    assert (None,) in found.tables
+    assert found.lower > 0.75  # what the sum alone may show
+    real = finest_grid
+
+    def understated(*args, leaves_out, **options):
+        return real(*args, **options)
+
+    monkeypatch.setattr("noiseaware.custodian.terms.finest_grid", understated)
+    assert na.audit(model, **terms).is_within is False
 
 
 @pytest.mark.parametrize("fault", [_uncapped, _one_too_many])

@@ -1,6 +1,7 @@
 """The worst neighbours that could be made up for a release, and what its tables would sum them to.
 
-    a record         for another one, or for none, of those whose statistics differ most
+    a record         for another one, or for none, of those whose statistics differ most; where a record with a missing
+                     cell is left out, such a one too
     a person         with one record more than are summed, all the furthest, in one group or in two, or not there
     private bounds   few or many records at few places, and one that goes from the lowest end to the highest, or comes:
                      of a list of such pairs, the one whose choices of bounds and sums after them are told apart best
@@ -25,7 +26,7 @@ from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import Terms
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import Neighbours, Pure
+from noiseaware.privacy import Pure
 
 _FEW_COLUMNS = 2  # all rows of their ends and middles are tried in pairs; of more columns there are too many
 _GROUPS = 2  # that a person is in, besides being in one
@@ -70,7 +71,7 @@ def worst(family: AbstractFamily, terms: Terms) -> Pair:
     if terms.selection is not None:
         return _of_choice(family, terms, terms.selection)
     grid = terms.grid(family)
-    rows = _furthest(family, grid, terms.neighbours)
+    rows = _furthest(family, grid, terms)
     if terms.neighbours == "replace":
         tables = [_frame(family, terms, row, 1, 1) for row in rows]
         return Pair(rows, "one record for another", [Outcome((1.0, 1.0), _noisy(family, terms, tables))])
@@ -125,15 +126,20 @@ def _apart(noisy: Sequence[Noisy]) -> float:
 # ---- one record ----------------------------------------------------------------------------------------------------
 
 
-def _furthest(family: AbstractFamily, grid: Grid, neighbours: Neighbours) -> tuple[tuple, tuple]:
-    """Of records at the ends, the middle and outside of the bounds, the two whose statistics differ most; or the
-    empty table and the one that differs most from it."""
-    rows = _rows(family) if neighbours == "replace" else [(), *_rows(family)]
-    totals = [np.array(_totals(family, row, grid.exponent)[0], dtype=float) for row in rows]
-    scale = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), totals[0].shape)
-    power = 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
+def _furthest(family: AbstractFamily, grid: Grid, terms: Terms) -> tuple[tuple, tuple]:
+    """Of records at the ends, the middle and outside of the bounds, and of one that is left out where some are, the two
+    that are told apart best; or the empty table and the one record that is."""
+    rows = _rows(family)
+    if terms.cells.leaves_out:
+        rows.append((None,) * len(family.columns))
+    if terms.neighbours == "add_remove":
+        rows.insert(0, ())
+    totals = [np.array(_totals(family, row, grid.exponent, terms), dtype=float) for row in rows]
+    spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), len(totals[0]) - 1)
+    n_spread = np.inf if terms.n_grid is None else np.asarray(terms.n_grid.mechanism.spread, dtype=float)
+    scale, power = np.append(spread, n_spread), 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
     pairs = itertools.combinations(range(len(rows)), 2)
-    pairs = pairs if neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
+    pairs = pairs if terms.neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
     first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
     return rows[first], rows[second]
 
@@ -170,11 +176,12 @@ def _ends(family: AbstractFamily) -> list[list[Any]]:
     return [sorted({math.floor(x) for x in own}) if family.is_integer else own for own in ends]
 
 
-def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int) -> tuple[list[int], int]:
-    """The sums of a table of one record, or of none."""
+def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int, terms: Terms) -> list[int]:
+    """The sums and n of a table of one record, or of none."""
     values = row or _rows(family)[0]
     frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, values, strict=True)})
-    return Table(frame if row else frame[:0]).sums(family, exponent, least=0)
+    sums, n = Table(frame if row else frame[:0]).sums(family, exponent, least=0, cells=terms.cells)
+    return [*sums, n]
 
 
 # ---- bounds that are chosen ---------------------------------------------------------------------------------------
