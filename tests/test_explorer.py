@@ -63,6 +63,12 @@ def test_the_posterior_is_that_of_infer(server):
     assert answer["method"] == "exact"
 
 
+def test_a_prior_that_the_release_refutes_is_spoken_of(server):
+    assert json.loads(ask(server)[2])["concerns"] == []
+    (concern,) = json.loads(ask(server, body=ASKED | {"prior": "beta(500, 1)"})[2])["concerns"]
+    assert concern.startswith("The prior and the release disagree")
+
+
 def test_a_lower_level_is_narrower(server):
     wide, narrow = (json.loads(ask(server, body=ASKED | {"level": level})[2])["numbers"][0] for level in (0.95, 0.5))
     assert wide["own"]["low"] < narrow["own"]["low"] < narrow["own"]["high"] < wide["own"]["high"]

@@ -10,6 +10,7 @@ import math
 import secrets
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -53,7 +54,9 @@ class Explorer:
     def _posterior(self, asked: dict[str, Any]) -> dict[str, Any]:
         started = time.perf_counter()
         prior, method, level = self._prior(asked), asked.get("method", "auto"), _number(asked, "level", 0.01, 0.999)
-        posterior = infer(self.release, prior, method=str(method), seed=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # all that they say is in the answer
+            posterior = infer(self.release, prior, method=str(method), seed=0)
         numbers = []
         for number in curves(posterior, {}, level, _POINTS):
             of = {name: _plain(getattr(number, name)) for name in ("x", "posterior", "naive", "prior")}
@@ -64,6 +67,7 @@ class Explorer:
             "headline": words.headline(posterior),
             "method": posterior.method,
             "exactness": words.exactness(posterior),
+            "concerns": list(posterior.concerns),
             "milliseconds": 1000 * (time.perf_counter() - started),
         }
 
