@@ -67,6 +67,7 @@ output = "both.json"
     assert origins[1].true == ("a",)
 
 
+@pytest.mark.filterwarnings("default:private bounds were chosen")  # the clinic of these tests has 300 records
 def test_plan_with_private_bounds(clinic, run):
     private = 'bounds = "private"\nbounds_share = 0.2\nbounds_quantiles = [0.1, "0.9"]'
     (clinic / "clinic.toml").write_text(PLAN.replace("bounds = [0, 48]", private))

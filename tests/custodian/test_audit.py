@@ -284,8 +284,8 @@ def test_half_of_the_noise_is_found_out(name, monkeypatch):
     model, terms = PLANS[name]
     honest = agreeing.finest_grid
 
-    def halved(*given):
-        grid = honest(*given)
+    def halved(*given, **options):
+        grid = honest(*given, **options)
         return replace(
             grid, sensitivity=grid.sensitivity // 2 or 1, mechanism=type(grid.mechanism)(grid.mechanism.spread / 2)
         )

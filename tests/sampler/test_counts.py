@@ -12,6 +12,7 @@ from tests.sampler.conftest import log_noise
 import noiseaware as na
 from noiseaware.sampler import _counts
 
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")  # extreme on purpose
 DRAWS = 20_000
 LAWS = {
     "laplace": na.mechanism.Laplace,

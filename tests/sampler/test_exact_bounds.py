@@ -14,6 +14,7 @@ from scipy import fft, stats
 
 import noiseaware as na
 
+pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")  # extreme on purpose
 DRAWS = 10_000
 _MOST = 2**15  # places of the sum on the oracle's lattice
 _CELL = 0.01  # of the mass in one cell of θ

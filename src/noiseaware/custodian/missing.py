@@ -46,8 +46,10 @@ class Cells:
         """The public value of a missing cell in each column; None where the rule of the family holds."""
         return [None] * len(family.columns) if self.missing is None or self.leaves_out else self.missing  # type: ignore[return-value]
 
-    def counted(self, family: AbstractFamily) -> Counted:
-        """What a missing cell counts as, with the rule of the family written out."""
+    def counted(self, family: AbstractFamily) -> Counted | None:
+        """What a missing cell counts as, with the rule of the family written out; None where no column is named."""
+        if not family.columns:
+            return None
         if self.leaves_out:
             return LEAVE_OUT
         values = self.missing
