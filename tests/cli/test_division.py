@@ -20,6 +20,19 @@ def test_a_file_for_each_group(clinic, run):
     assert "1.5 left" in done.stdout  # the groups cost what one costs
 
 
+def test_a_release_that_counts_more_than_was_asked_says_so(clinic, run):
+    """A ledger of one record that is replaced: one that comes or goes counts twice there."""
+    assert (
+        run(
+            *RELEASE[: RELEASE.index("--epsilon")], "--epsilon", "0.1", "--ledger", "clinic.ledger", "-o", "a.json"
+        ).exit_code
+        == 0
+    )
+    done = run(*RELEASE, "--by", "ward=a,b,c", "--ledger", "clinic.ledger", "-o", "wards")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[-1].endswith("this one counted as ε = 1 for replacing one record")
+
+
 def test_several_columns_of_groups_and_json(clinic, run):
     done = run(*RELEASE, "--no-ledger", "--by", "ward=a,b", "--by", "hours=1,2", "-o", "new/ill", "--json")
     assert done.exit_code == 0, done.stderr

@@ -321,6 +321,7 @@ def _told(paths: list[str], made: "list[Release]", ledger: str | None) -> str:
         from noiseaware.cli.ledger import balance
         from noiseaware.custodian.ledger import Ledger
 
-        account = Ledger(ledger)
-        lines.append(f"{account.path}: {balance(account)}")
+        account, paid = Ledger(ledger), made[0].origin.ledger_entry
+        counted = next((entry.what.get("counted") for entry in account.entries() if entry.id == paid), None)
+        lines.append(f"{account.path}: {balance(account)}" + (f", this one counted {counted}" if counted else ""))
     return "\n".join(lines)
