@@ -370,34 +370,42 @@ def test_a_program_that_changes_its_own_budget_or_neighbours_is_checked_as_it_wa
 # ---- pp.apply --------------------------------------------------------------------------------------------------------
 
 
-def reached(table) -> list[str]:
-    """What a function can reach of a run: walking up the stack, and among all objects that there are."""
-    private, found = ("_Run", "_Each", "Table"), []
+PRIVATE = ("_Run", "_Each", "Table")
+
+
+def private_objects() -> list[object]:
+    """All of them that there are, those that other tests have left among them."""
+    return [value for value in gc.get_objects() if type(value).__name__ in PRIVATE]
+
+
+def reached(table, before: list[object]) -> list[str]:
+    """What a function can reach of a run: walking up the stack, and among all objects that were not there before."""
+    found, known = [], set(map(id, before))
     frame = sys._getframe(1)
     while frame is not None:
         values = list(frame.f_locals.values())
-        found += [type(value).__name__ for value in values if type(value).__name__ in private]
+        found += [type(value).__name__ for value in values if type(value).__name__ in PRIVATE]
         is_ours = "noiseaware" in Path(frame.f_code.co_filename).parts and "tests" not in frame.f_code.co_filename
         found += [frame.f_code.co_qualname for value in values if is_ours and (value is table or value == 37)]
         frame = frame.f_back
-    return found + [type(value).__name__ for value in gc.get_objects() if type(value).__name__ in private]
+    return found + [type(value).__name__ for value in private_objects() if id(value) not in known]
 
 
 @pytest.mark.parametrize("by", ["apply", "named tuple", "key", "argument"])
 def test_what_a_person_wrote_runs_when_nothing_private_is_left(by):
     """`sys._getframe().f_back` led from a function of `pp.apply` to the exact statistics."""
-    table, seen = [*ILL], []
+    table, seen, before = [*ILL], [], []
 
     class Named(tuple):
         _fields = ("a", "b")
 
         def __new__(cls, *parts):
-            seen.append(reached(table))
+            seen.append(reached(table, before))
             return tuple.__new__(cls, parts)
 
     class Key:
         def __hash__(self):
-            seen.append(reached(table))
+            seen.append(reached(table, before))
             return 1
 
     def body(p, db):
@@ -406,10 +414,14 @@ def test_what_a_person_wrote_runs_when_nothing_private_is_left(by):
             return Named(noisy, db.size)
         if by == "key":
             return {Key(): [noisy, p.laplace(db.count(), epsilon="1/9")]}
-        return [pp.apply(lambda *_: seen.append(reached(table)), noisy, Key()), p.laplace(db.count(), epsilon="1/9")]
+        return [
+            pp.apply(lambda *_: seen.append(reached(table, before)), noisy, Key()),
+            p.laplace(db.count(), epsilon="1/9"),
+        ]
 
     verdict = checked(COIN, body)
     gc.collect()
+    before += private_objects()
     seen.clear()
     verdict.run(table)
     assert seen

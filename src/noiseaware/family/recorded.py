@@ -72,6 +72,10 @@ def normal_powers(mean: Draws, sd: Draws, highest: int, *, keeps_outside: bool =
 
 def gamma(shape: Draws | float, rate: Draws, bounds: tuple, *, keeps_outside: bool = True) -> Recorded:
     """Of a gamma law, of which the moments within the bounds are those of other gamma laws: shape + 1, shape + 2."""
+    if (
+        bounds[1] <= 0 and not keeps_outside
+    ):  # no record is ever within, and the nearest number that could be is the end
+        return Recorded(np.full_like(rate, bounds[1]), np.zeros_like(rate), np.zeros_like(rate), np.ones_like(rate))
     low, high = (np.maximum(bound, 0.0) * rate for bound in bounds)
     below, above = special.gammainc(shape, low), special.gammaincc(shape, high)
     inside = [_between(special.gammainc, special.gammaincc, shape + k, low, high) for k in range(3)]
