@@ -20,7 +20,8 @@ import pytest
 from tests.custodian.tables import ENGINES, WITH_SCHEMA, held, number
 
 from noiseaware import family
-from noiseaware.custodian.division import Groups
+from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.given import LONGEST_CELL
 
@@ -399,3 +400,23 @@ def test_whole_numbers_of_128_bits_are_numbers(form):
     frame = form({"x": pl.Series("x", [3, 2**100, None, -(2**100)], dtype=pl.Int128)})
     assert Table(frame).sums(family.Poisson("x", bounds=(1, 9)), 0) == ([3 + 9 + 1 + 1], 4)
     assert Table(frame).sums(family.Categorical("x", levels=[0, 3]), 0) == ([3, 1], 4)
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("by", ["path", "relation"])
+@pytest.mark.parametrize("last", [1.0, 2.0, NAN], ids=["first level", "another", "missing"])
+def test_no_record_of_a_parquet_file_decides_how_nan_is_read(by, last, tmp_path):
+    """Its statistics know no NaN, and DuckDB answers from them: 99 missing cells were 99 of the one level there is."""
+    path = tmp_path / "t.parquet"
+    columns = {"x": [NAN] * 99 + [last], "u": [NAN] * 99 + [1.0]}
+    pq.write_table(pa.table(columns), path)
+    found = Table(path if by == "path" else duckdb.read_parquet(str(path)))
+    levels, flag, leave_out = family.Categorical("x", levels=[1, 2, 3]), family.Bernoulli("x"), Cells("leave_out")
+    counts = [int(last == level) for level in (1, 2, 3)]
+    assert found.sums(levels, 0, least=0, cells=leave_out) == (counts, sum(counts))
+    assert found.sums(levels, 0)[0] == [counts[0] + 100 - sum(counts), *counts[1:]]
+    assert found.sums(flag, 0, cells=Cells(None, ("1",))) == ([counts[0]], 100)
+    assert found.sums(flag, 0, least=0, cells=Cells("leave_out", ("1",))) == ([counts[0]], sum(counts))
+    assert found.sums(flag, 0, unit=Unit("u", 50))[1] == 1

@@ -13,7 +13,8 @@ from noiseaware.given import LONGEST_CELL
 YES = ("true", "t", "yes", "y", "1", "on")
 NO = ("false", "f", "no", "n", "0", "off")
 
-_CASTABLE = ("boolean", "float", "double", "tinyint", "smallint", "integer", "bigint")
+_FLOATING = ("float", "double")
+_CASTABLE = ("boolean", *_FLOATING, "tinyint", "smallint", "integer", "bigint")
 _CASTABLE += ("utinyint", "usmallint", "uinteger", "ubigint")
 LARGEST_LEVEL = 2**53
 """Levels that are numbers are compared as doubles, exact up to here."""
@@ -22,8 +23,25 @@ LARGEST_LEVEL = 2**53
 def number(column: str, kind: str) -> str:
     """SQL for the column, of a DuckDB type, as DOUBLE; NULL where it is no number."""
     if kind in _CASTABLE:
-        return f"CAST({quoted(column)} AS DOUBLE)"
+        return f"CAST({_unseen(column, kind)} AS DOUBLE)"
     return _number(_text(column, kind))
+
+
+def is_person(column: str, kind: str) -> str:
+    """SQL for whether a cell says whose a record is: NULL and NaN do not."""
+    there = f"{quoted(column)} IS NOT NULL"
+    return f"{there} AND NOT isnan({_unseen(column, kind)})" if kind in _FLOATING else there
+
+
+def _unseen(column: str, kind: str) -> str:
+    """SQL for a column as it is, whose values are not told by its file.
+
+    DuckDB answers a comparison, a cast and isnan of floats from the least and greatest value in a Parquet file's
+    statistics, in which there is no NaN, so that one record decides of all. It does not see through `greatest`.
+    """
+    if kind not in _FLOATING:
+        return quoted(column)
+    return f"CASE WHEN {quoted(column)} IS NOT NULL THEN greatest({quoted(column)}, '-infinity'::{kind.upper()}) END"
 
 
 def yes_or_no(column: str, kind: str, true: Sequence[str] = ()) -> str:
@@ -97,7 +115,7 @@ def _text(column: str, kind: str) -> str:
     """SQL for the column as VARCHAR, NULL where it is too long; a JSON string without its quotes."""
     if kind == "blob":
         return f"CASE WHEN octet_length({quoted(column)}) <= {LONGEST_CELL} THEN TRY(decode({quoted(column)})) END"
-    text = f"({quoted(column)} ->> '$')" if kind == "json" else f"CAST({quoted(column)} AS VARCHAR)"
+    text = f"({quoted(column)} ->> '$')" if kind == "json" else f"CAST({_unseen(column, kind)} AS VARCHAR)"
     return f"CASE WHEN strlen({text}) <= {LONGEST_CELL} THEN {text} END" if kind in ("varchar", "json") else text
 
 

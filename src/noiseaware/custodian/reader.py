@@ -43,7 +43,9 @@ def _embedded(process: int) -> duckdb.DuckDBPyConnection:
     Without a limit it would hold a CSV file in memory for as long as there is some.
     """
     forgetful = {"enable_external_file_cache": False, "temp_directory": "", "memory_limit": _memory()}
-    return duckdb.connect(config=OFFLINE | forgetful)
+    # A file's statistics leave NaN out, and would decide what is read of it (see parser.py).
+    unforeseeing = {"disabled_optimizers": "statistics_propagation"}
+    return duckdb.connect(config=OFFLINE | forgetful | unforeseeing)
 
 
 def _memory() -> str:
@@ -104,7 +106,7 @@ def _read_csv(
         path = quietly(lambda: piped(row.safe(path, first), path.suffix, closing), complaint)
     kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(first.names)))
     options = (
-        f"auto_detect = false, header = {is_plain}, delim = {literal(first.delimiter)}, quote = '\"', escape = '\"', "
+        f"auto_detect = false, header = true, delim = {literal(first.delimiter)}, quote = '\"', escape = '\"', "
         "strict_mode = false, null_padding = true, parallel = false, "
         f"max_line_size = {row.LONGEST_RECORD}, buffer_size = {2 * row.LONGEST_RECORD}"
     )

@@ -3,8 +3,9 @@
 A row ends at a line feed outside quotes; carriage returns before it belong to the end. A cell is quoted if it begins
 with a quote, doubles each quote within, and closes with a quote before a delimiter or the end of the row, but for
 spaces; in any other cell quotes and carriage returns are characters like all others. DuckDB takes a lone carriage
-return for the end of a row, and a quote that is never closed for one that goes on: rows with either are rewritten,
-with each cell in quotes, and all others stay as they are.
+return for the end of a row, a quote that is never closed for one that goes on, and a quoted cell after spaces, or past
+the last column, for another than it is; and it holds cells in memory by the thousand. So rows with any of these, or
+with a cell too long to be a number or a level, are rewritten with each cell in quotes; all others stay as they are.
 """
 
 import os
@@ -12,6 +13,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+
+from noiseaware.given import LONGEST_CELL
 
 LONGEST_RECORD = 2**24
 """The most bytes that DuckDB is given in one row; cells that do not fit are empty."""
@@ -40,7 +45,7 @@ def header(path: Path) -> Header:
         start = file.read(_BLOCK)
         line = start.partition(b"\n")[0]
         delimiter = max(",;\t|", key=lambda one: line.count(one.encode()))
-        rows = _Rows(file.fileno(), delimiter)
+        rows = _Rows(file.fileno(), delimiter, columns=len(start))
         cells, end = rows.cells(len(_MARK) if start.startswith(_MARK) else 0, most=len(start))
         has_return = not rows.is_kept(start) and any(b"\r" in (cell or b"") for cell in cells)
     if end > _BLOCK:
@@ -55,19 +60,20 @@ def is_plain(path: Path, first: Header) -> bool:
     with path.open("rb") as file:
         if file.read(len(_MARK)) == _MARK:
             return False
-        pieces = _Rows(file.fileno(), first.delimiter).pieces(0, len(first.names))
+        pieces = _Rows(file.fileno(), first.delimiter, len(first.names)).pieces(0)
         return all(is_kept and _is_utf8(piece) for piece, is_kept in pieces)
 
 
 def safe(path: Path, first: Header) -> Iterator[bytes]:
-    """Yield the records without the header, in pieces of whole rows, as UTF-8 that DuckDB reads as defined here."""
+    """Yield a header row and the records, in pieces of whole rows, as UTF-8 that DuckDB reads as defined here."""
+    yield first.delimiter.join(f"c{place}" for place in range(len(first.names))).encode() + b"\n"
     with path.open("rb") as file:
-        for piece, _ in _Rows(file.fileno(), first.delimiter).pieces(first.end, len(first.names)):
+        for piece, _ in _Rows(file.fileno(), first.delimiter, len(first.names)).pieces(first.end):
             yield piece if _is_utf8(piece) else piece.decode("utf-8", "replace").encode()
 
 
 def _is_simple(path: Path, columns: int) -> bool:
-    """True of UTF-8 without any quote or lone carriage return, which is seen ten times as fast as rows are."""
+    """True of UTF-8 without a quote, a lone carriage return or a long line, which is seen ten times as fast as rows."""
     with path.open("rb") as file:
         rest = b""
         while block := file.read(_BLOCK):
@@ -75,8 +81,15 @@ def _is_simple(path: Path, columns: int) -> bool:
             ends = 0 if columns == 1 else whole.count(b"\r\n") + whole.endswith(b"\r")
             if (not feed and len(rest) > 0) or b'"' in block or whole.count(b"\r") > ends or not _is_utf8(whole):
                 return False
+            if _longest_line(whole) > LONGEST_CELL:
+                return False
             rest = after
-    return b"\r" not in rest and _is_utf8(rest)
+    return b"\r" not in rest and len(rest) <= LONGEST_CELL and _is_utf8(rest)
+
+
+def _longest_line(text: bytes) -> int:
+    feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return int(np.diff(feeds, prepend=-1, append=len(text)).max())
 
 
 def _is_utf8(piece: bytes) -> bool:
@@ -88,18 +101,20 @@ def _is_utf8(piece: bytes) -> bool:
 
 
 class _Rows:
-    """An open file as rows of cells, found by where they begin."""
+    """An open file as rows of so many cells, found by where they begin."""
 
-    def __init__(self, file: int, delimiter: str) -> None:
-        self._file, self._delimiter = file, delimiter.encode()
+    def __init__(self, file: int, delimiter: str, columns: int) -> None:
+        self._file, self._delimiter, self._columns = file, delimiter.encode(), columns
         one = re.escape(self._delimiter)
         content, plain = rb'[^"]*+(?:""[^"]*+)*+', rb' *+(?:[^%b\n\r" ][^%b\n\r]*+)?+' % (one, one)
-        kept = rb'(?:%b"%b"%b|%b)' % (_SPACES, content, _SPACES, plain)
-        self._kept = re.compile(rb"(?:(?:%b%b)*+%b\r?+\n)*+" % (kept, one, kept))
+        kept = rb'(?:"%b"|%b)' % (content, plain)
+        row = rb"(?:%b%b){0,%d}+%b\r?+\n" % (kept, one, columns - 1, kept)
+        self._kept, self._kept_row = re.compile(rb"(?:%b)*+" % row), re.compile(row)
         self._quoted = re.compile(rb'%b"(%b)"%b(?:(%b)|%b\n)' % (_SPACES, content, _SPACES, one, _RETURNS))
         self._undecided = re.compile(rb'%b"%b(?:"%b%b)?+\Z' % (_SPACES, content, _SPACES, _RETURNS))
         self._plain = re.compile(rb"([^%b\n]*+)(?:(%b)|\n)" % (one, one))
         self._end = re.compile(rb"[%b\n]" % one)
+        self._special = re.compile(rb'["\n]')
         self._closed = re.compile(rb"%b(?=%b|%b\n)" % (_SPACES, one, _RETURNS))
         self._closed_at_last = re.compile(rb"%b(?=%b|%b(?:\n|\Z))" % (_SPACES, one, _RETURNS))
 
@@ -107,47 +122,63 @@ class _Rows:
         """True if a row that begins some bytes stays as it is."""
         return self._kept.match(start).end() > 0  # type: ignore[union-attr]  # if nothing else, it matches nothing
 
-    def pieces(self, at: int, columns: int) -> Iterator[tuple[bytes, bool]]:
+    def pieces(self, at: int) -> Iterator[tuple[bytes, bool]]:
         """Yield the rows from a place on: those that stay as they are, together, or one that does not; and which."""
         data, place = os.pread(self._file, _BLOCK, at), 0
         while data:
             end = self._kept.match(data, place).end()  # type: ignore[union-attr]  # if nothing else, it matches nothing
             if end > place:
-                yield from self._alike(data[place:end], at + place, columns)
+                yield from self._alike(data[place:end], at + place)
                 place = end
             elif place < len(data):
-                cells, after = self._row(data, at, place, columns)
-                if columns == 1 or data[place:after].strip(b"\r\n"):  # else it is no record
+                cells, after = self._row(data, at, place)
+                if self._columns == 1 or data[place:after].strip(b"\r\n"):  # else it is no record
                     yield self._rewritten(cells), False
                 place = after
             if place > _BLOCK // 2 or place >= len(data):
                 data, at, place = os.pread(self._file, _BLOCK, at + place), at + place, 0
 
-    def _alike(self, rows: bytes, at: int, columns: int) -> Iterator[tuple[bytes, bool]]:
+    def _alike(self, rows: bytes, at: int) -> Iterator[tuple[bytes, bool]]:
         """Yield rows that DuckDB reads; in a file of one column it needs all to end alike, or it counts empty ones."""
-        if columns > 1 or b"\r" not in rows:
-            yield rows, True
-        elif b'"' not in rows:
-            yield rows.replace(b"\r\n", b"\n"), False
+        has_quote = b'"' in rows
+        if self._columns == 1 and b"\r" in rows:
+            if not has_quote and _longest_line(rows) <= LONGEST_CELL:
+                yield rows.replace(b"\r\n", b"\n"), False
+            else:
+                yield from self._one_by_one(rows, at, longest=-1)
+        elif has_quote or _longest_line(rows) > LONGEST_CELL:
+            yield from self._one_by_one(rows, at, longest=LONGEST_CELL)
         else:
-            place = 0
-            while place < len(rows):
-                cells, place = self._row(rows, at, place, columns)
+            yield rows, True
+
+    def _one_by_one(self, rows: bytes, at: int, longest: int) -> Iterator[tuple[bytes, bool]]:
+        """Yield rows that are short enough as they are, as many at once as there are, and rewrite the others."""
+        start = place = 0
+        while place < len(rows):
+            after = self._kept_row.match(rows, place).end()  # type: ignore[union-attr]  # all of them are kept
+            if after - place > longest:
+                if place > start:
+                    yield rows[start:place], True
+                cells, start = self._row(rows, at, place)
                 yield self._rewritten(cells), False
+            place = after
+        if place > start:
+            yield rows[start:place], True
 
     def _rewritten(self, cells: list[bytes | None]) -> bytes:
-        """Return a row that is read as these cells, whatever they hold."""
-        return self._delimiter.join(b'"' + (cell or b"").replace(b'"', b'""') + b'"' for cell in cells) + b"\n"
+        """Return a row that is read as these cells, whatever they hold; of one that is too long nothing is kept."""
+        short = (cell if cell is not None and len(cell) <= LONGEST_CELL else b"" for cell in cells)
+        return self._delimiter.join(b'"' + cell.replace(b'"', b'""') + b'"' for cell in short) + b"\n"
 
-    def _row(self, data: bytes, at: int, place: int, columns: int) -> tuple[list[bytes | None], int]:
+    def _row(self, data: bytes, at: int, place: int) -> tuple[list[bytes | None], int]:
         """Return the cells of the row at a place in what was read from a place of the file on, and its end there."""
-        near = self._near(data, place, columns)
+        near = self._near(data, place)
         if near is not None:
             return near
-        cells, after = self.cells(at + place, columns)
+        cells, after = self.cells(at + place, self._columns)
         return cells, after - at
 
-    def _near(self, data: bytes, place: int, columns: int) -> tuple[list[bytes | None], int] | None:
+    def _near(self, data: bytes, place: int) -> tuple[list[bytes | None], int] | None:
         """Return the same as `cells` for a row that is whole in what was read; None where that is not sure."""
         found: list[bytes | None] = []
         is_last = False
@@ -162,7 +193,7 @@ class _Rows:
                 content = content.replace(b'""', b'"')
             elif is_last:
                 content = content.rstrip(b"\r")
-            if len(found) < columns:
+            if len(found) < self._columns:
                 found.append(content)
             place = cell.end()
         return found, place
@@ -174,6 +205,8 @@ class _Rows:
         """
         found, room, is_last = [], LONGEST_RECORD - _GROWTH * most, False
         while not is_last:
+            if len(found) == most:
+                at = self._past_plain(at)
             content, at, is_last = self._far_cell(at, room)
             if len(found) < most:
                 found.append(content)
@@ -208,6 +241,18 @@ class _Rows:
             at, size = at + len(data), _BLOCK
         return at
 
+    def _past_plain(self, at: int) -> int:
+        """Return where the last cell begins before the next quote or line feed: those between hold neither."""
+        size, begins = _PEEK, at
+        while data := os.pread(self._file, size, at):
+            found = self._special.search(data)
+            last = data.rfind(self._delimiter, 0, len(data) if found is None else found.start())
+            begins = begins if last < 0 else at + last + 1
+            if found is not None:
+                break
+            at, size = at + len(data), _BLOCK
+        return begins
+
     def _closing(self, at: int) -> int | None:
         """Return where the quote stands that closes a cell whose content begins at a place; None if none does.
 
@@ -215,16 +260,17 @@ class _Rows:
         """
         size = _PEEK
         while data := os.pread(self._file, size, at):
-            quotes = _QUOTES.search(data)
+            place = 0
+            while (quotes := _QUOTES.search(data, place)) is not None:
+                if quotes.end() == len(data) == size:  # there may be more of them
+                    break
+                place = quotes.end()
+                if (place - quotes.start()) % 2 == 1:
+                    return at + place - 1 if self._is_closed(at + place) else None
             if quotes is None:
                 at += len(data)
-            elif quotes.end() == len(data) == size:  # there may be more of them
-                at += quotes.start() if quotes.start() > 0 else size
-            elif (quotes.end() - quotes.start()) % 2 == 0:
-                at += quotes.end()
             else:
-                at += quotes.end()
-                return at - 1 if self._is_closed(at) else None
+                at += quotes.start() if quotes.start() > 0 else size
             size = _BLOCK
         return None
 

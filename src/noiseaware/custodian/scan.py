@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import narwhals as nw
 
-from noiseaware.custodian import cell, cluster, database
+from noiseaware.custodian import cell, cluster, database, parser
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.parser import LARGEST_LEVEL, level_flag, level_number, number, position, quoted, yes_or_no
 from noiseaware.custodian.quiet import interruptible, quietly
@@ -197,10 +197,10 @@ class Scan:
             return nw.from_native(database.capped(native, most))
         plain = [_is_plain(frame, name, dtype) for name, dtype in dtypes.items()]
         relation = self._relation(frame, list(dtypes), plain)
-        has_nan = "AND NOT isnan(u)" if _kind(relation, "u") in ("float", "double") else ""
         texts = [f"CAST({name} AS VARCHAR)" for name in dtypes]
         content = " || ".join(f"coalesce(strlen({text}) || ':' || {text}, '-')" for text in texts)
-        rows = f"SELECT *, sha256('{secrets.token_hex(16)}' || {content}) AS h FROM t WHERE u IS NOT NULL {has_nan}"
+        rows = f"SELECT *, sha256('{secrets.token_hex(16)}' || {content}) AS h FROM t"
+        rows += f" WHERE {parser.is_person('u', _kind(relation, 'u'))}"
         query = (
             f"SELECT * EXCLUDE (u, h, r) "
             f"FROM (SELECT *, sha256(h || row_number() OVER (PARTITION BY u, h)) AS r FROM ({rows})) "
