@@ -5,12 +5,14 @@ import math
 import random
 from decimal import Decimal
 from fractions import Fraction
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import noiseaware as na
+from noiseaware.custodian.cell import identities
 from noiseaware.custodian.division import Unit
 from noiseaware.custodian.table import Table
 
@@ -127,3 +129,12 @@ def test_a_whole_number_is_one_text_whatever_its_type():
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
     levels = ["other", "1", "1.5", "True"]
     assert Table(frame).sums(na.family.Categorical("x", levels=levels), 0) == ([2, 6, 1, 1], 10)
+
+
+def test_ids_whose_hashes_can_be_made_equal_are_two_persons():
+    first = UUID(int=5)
+    twins = [first, UUID(int=first.int + 2**61 - 1), (-1,), (-2,), (1,), (1.0,)]
+    assert hash(twins[0]) == hash(twins[1])
+    found = identities(pd.Series(twins, dtype=object)).tolist()
+    assert len(set(found[:5])) == 5
+    assert found[4] == found[5]

@@ -7,6 +7,7 @@ import math
 import numbers
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -73,6 +74,11 @@ def _identity(cell: object) -> str | None:
             return None
         if isinstance(cell, str):
             return f"\0text {cell.encode('utf-8', 'surrogatepass').hex()}" if _is_odd(cell) else str(cell)
+        if isinstance(cell, UUID):  # whose hash whoever picks it can choose
+            return f"\0uuid {cell.hex}"
+        if isinstance(cell, tuple):
+            parts = [str(_identity(part)) for part in cell]
+            return f"\0tuple {hash(cell)} " + "".join(f"{len(part)}:{part}" for part in parts)
         return f"\0hash {hash(cell)} {_nearest(cell)}"
     except Exception:  # whatever an object does when it is asked
         text = _text(cell)
