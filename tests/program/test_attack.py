@@ -367,6 +367,230 @@ def test_a_program_that_changes_its_own_budget_or_neighbours_is_checked_as_it_wa
     assert "the cost, ε = 4, must be within the budget of 1" in failed(pp.check(made))
 
 
+# ---- what a hostile author changes, by object.__setattr__ or by objects made without pp ------------------------------
+
+Records = type(COIN)
+FRACTIONS = (Fraction(0), Fraction(1000))
+CONTRADICTORY = {
+    "numbers with levels": {"kind": "reals", "levels": (False, True), "bounds": FRACTIONS},
+    "booleans of one level": {"kind": "booleans", "levels": (True,)},
+    "booleans that are numbers": {"kind": "booleans", "levels": (0, 1)},
+    "booleans with bounds": {"kind": "booleans", "levels": (False, True), "bounds": FRACTIONS},
+    "categories of one level": {"kind": "categories", "levels": ("a",)},
+    "rows with levels": {"kind": "rows", "columns": ("x", "y"), "intervals": (FRACTIONS,) * 2, "levels": (0, 1)},
+    "rows without bounds": {"kind": "rows", "columns": ("x", "y"), "intervals": (FRACTIONS, None)},
+    "rows of one column twice": {"kind": "rows", "columns": ("x", "x"), "intervals": (FRACTIONS,) * 2},
+    "numbers with columns": {"kind": "reals", "bounds": FRACTIONS, "columns": ("x",)},
+    "counts that are no whole numbers": {"kind": "counts", "bounds": (Fraction(0), Fraction(1, 2))},
+    "counts below 0": {"kind": "counts", "bounds": (Fraction(-5), Fraction(3))},
+    "bounds in reverse": {"kind": "reals", "bounds": FRACTIONS[::-1]},
+    "bounds that are floats": {"kind": "reals", "bounds": (0.0, 1.0)},
+    "another kind": {"kind": "other", "bounds": FRACTIONS},
+    "a private size": {"kind": "reals", "bounds": FRACTIONS, "size": 3, "adjacency": "add_remove"},
+}
+
+
+@pytest.mark.parametrize("name", CONTRADICTORY)
+def test_records_that_no_table_can_hold_are_refused_and_not_certified_if_they_become_so(name):
+    """Numbers with levels had their sum, which moves by 1000, taken for a count; one true level cost nothing at all."""
+    says = {"adjacency": "replace", **CONTRADICTORY[name]}
+    with pytest.raises(ValueError, match=r"must .*\.$"):
+        Records(**says)
+    records = pp.Booleans(adjacency="replace")
+
+    def nothing(p, db: records):
+        return 0
+
+    program = pp.program(epsilon=1)(nothing)
+    for field, value in {"levels": (), **says}.items():
+        object.__setattr__(records, field, value)
+    assert not pp.check(program).is_certified
+
+
+def test_records_that_are_changed_while_they_are_traced_are_not_certified():
+    """A size set under add_remove was certified: whether the run was refused told n."""
+
+    def sized(p, db):
+        object.__setattr__(db._records, "size", 42)
+        return p.laplace(db.count(), epsilon=1)
+
+    def narrowed(p, db):
+        db._records.bounds[1]._numerator = 0
+        return p.laplace(db.sum(), epsilon=1)
+
+    for records, function in ((pp.Booleans(adjacency="add_remove"), sized), (UNIT, narrowed)):
+        assert "its own p and database" in failed(checked(records, function))
+    assert UNIT.bounds == (0, 1)
+
+
+def _weakened(drawn):
+    for draw in drawn:
+        object.__setattr__(draw.mechanism.epsilon, "value", Fraction(10**6))
+
+
+def _reckoned(drawn):
+    """Fractions can be changed in place."""
+    for draw in drawn:
+        draw.mechanism.epsilon.value._numerator = 10**6
+
+
+@pytest.mark.parametrize("change", [_weakened, _reckoned])
+def test_terms_that_are_changed_after_the_check_are_not_what_runs(change):
+    """Another program of the same file, when it was checked, took the noise from the first, whose cost stayed."""
+    kept = []
+
+    def first(p, db):
+        kept.append(p.laplace(db.count(), epsilon="1/1000"))
+        return kept[0] + 0
+
+    def second(p, db):
+        change(kept)
+        return p.laplace(db.count(), epsilon="1/1000")
+
+    verdict = checked(COIN, first, epsilon="1/1000")
+    checked(COIN, second, epsilon="1/1000")
+    assert kept[0].mechanism.epsilon.value >= 1000
+    assert [verdict.run(ILL) for _ in range(3)] != [37] * 3
+
+
+def test_a_function_given_to_apply_changes_nothing_of_the_next_run():
+    kept = []
+
+    def body(p, db):
+        kept.append(p.laplace(db.count(), epsilon="1/1000"))
+        return pp.apply(lambda found: _weakened(kept) or found.steps, kept[0])
+
+    verdict = checked(COIN, body, epsilon="1/1000")
+    verdict.run(ILL)
+    assert [verdict.run(ILL) for _ in range(3)] != [(37,)] * 3
+
+
+def test_a_function_given_a_release_does_not_lower_the_next_charge():
+    """The release held the very number that the certificate is charged by."""
+
+    def body(p, db):
+        return pp.apply(
+            lambda found: setattr(found.guarantee.epsilon, "_numerator", 0), p.laplace(db.count(), epsilon=1)
+        )
+
+    verdict = checked(COIN, body)
+    verdict.run(ILL)
+    assert verdict.guarantee.epsilon == verdict.epsilon == 1
+
+
+def test_a_trace_is_a_copy_in_which_what_was_shared_is_shared():
+    kept = []
+
+    def body(p, db):
+        noisy = p.laplace(db.count() + 0, epsilon=1)
+        kept.append(noisy)
+        return {"a": noisy, "b": [noisy - noisy, pp.beta(noisy, noisy)]}
+
+    trace = checked(COIN, body).trace
+    (own,) = trace.mechanisms.drawn
+    same, apart, law = trace.result["a"], *trace.result["b"]
+    assert same is not kept[0]
+    assert own is same.mechanism is not kept[0].mechanism
+    assert own.values[0].arguments[0].database is trace.database
+    assert trace.database.mechanisms is trace.mechanisms
+    assert all(part is same for part in (*apart.arguments, *law.parameters))
+
+
+@pytest.mark.parametrize("index", [-1, -2, 2, True, 1.0], ids=str)
+def test_a_count_under_another_name_is_not_certified(index):
+    """The count that −1 names was the count that 1 names, and the cost of the two was that of the dearer."""
+
+    def body(p, db):
+        count = db.count()
+        return p.laplace(count, epsilon=1), p.laplace(type(count)(db, index), epsilon=1)
+
+    verdict = checked(pp.Booleans(adjacency="add_remove"), body)
+    assert "must be one that the database or p gives" in failed(verdict)
+
+
+@pytest.mark.parametrize("index", [-1, 1, True], ids=str)
+def test_a_draw_under_another_name_is_not_certified(index):
+    def body(p, db):
+        noisy = p.laplace(db.count(), epsilon=1)
+        return type(noisy)(noisy.mechanism, index)
+
+    assert "must be one that the database or p gives" in failed(checked(COIN, body))
+
+
+CHANGED = {
+    "epsilon": (lambda own: object.__setattr__(own.epsilon, "value", Fraction(-999)), "epsilon must be positive"),
+    "no epsilon": (lambda own: object.__setattr__(own.epsilon, "value", Fraction(0)), "epsilon must be positive"),
+    "sensitivity": (
+        lambda own: object.__setattr__(own.sensitivity, "value", Fraction(-1, 9)),
+        "the sensitivity must be positive",
+    ),
+    "delta": (lambda own: object.__setattr__(own, "delta", Fraction(-1, 2)), "delta must be between 0 and 1"),
+    "a delta of Laplace noise": (lambda own: object.__setattr__(own, "delta", Fraction(1, 2)), "delta must be"),
+    "within": (lambda own: object.__setattr__(own, "within", (Fraction(1, 2), Fraction(1, 3))), "within must be two"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_cost_below_0_pays_for_nothing(name):
+    change, words = CHANGED[name]
+
+    def body(p, db):
+        dear, own = p.laplace(db.count(), epsilon=1000), p.laplace(db.count(), epsilon=1, sensitivity=1)
+        change(own.mechanism)
+        return dear
+
+    assert words in failed(checked(COIN, body))
+
+
+def test_a_gaussian_delta_below_0_pays_for_nothing():
+    def body(p, db):
+        p.gaussian(db.count(), epsilon="1/2", delta="1/2")
+        own = p.gaussian(db.count(), epsilon="1/2", delta="1/4")
+        object.__setattr__(own.mechanism, "delta", Fraction(-49, 100))
+        return own
+
+    assert "delta must be between 0 and 1" in failed(checked(COIN, body, delta="1/50"))
+
+
+def _model(db, prior):
+    return pp.observe(db, prior, lambda r, x: pp.bernoulli(r) == x)
+
+
+def test_a_posterior_that_infer_did_not_make_is_not_bounded_by_its_model():
+    """Any parameters at all, with the model of an honest posterior, were as far apart as those of the honest one."""
+
+    def body(p, db, factor):
+        prior = pp.beta(1, 1)
+        false, true = db.counts()
+        own = BETA("beta", (1 + factor * true, 1 + false), pp.infer(_model(db, prior)).origin)
+        laws = [pp.beta(1, 40), pp.beta(40, 1)]
+        return p.exponential(laws, lambda r: -pp.hellinger(own, r), epsilon=1, sensitivity="0.9")
+
+    verdict = checked(COIN, lambda p, db: body(p, db, 1000))
+    assert not verdict.is_certified
+
+
+def test_a_sample_is_of_booleans_whatever_its_posterior_says():
+    """One row moves the sum that stood in the place of the count by 2."""
+    rows = pp.Rows(["x"], "y", bounds={"x": (0, 1), "y": (0, 1)}, adjacency="replace")
+
+    def body(p, db):
+        return p.sample(BETA("beta", pp.beta(1, 1).parameters, _model(db, pp.beta(1, 1))), within=("1/4", "3/4"))
+
+    assert "sample must be given the posterior of the database" in failed(checked(rows, body))
+
+
+def test_a_model_is_of_a_database_of_the_account():
+    """A database that no map of the account made had its noise for nothing."""
+
+    def body(p, db):
+        noisy = db.map(lambda x: p.laplace(x, epsilon=99))
+        hidden = type(db)(noisy.records, p, p.maps.pop())
+        return pp.infer(pp.observe(hidden, pp.normal(0, 1), lambda m, x: pp.normal(m, 1) == 0))
+
+    assert "its own p and database" in failed(checked(UNIT, body))
+
+
 # ---- pp.apply --------------------------------------------------------------------------------------------------------
 
 

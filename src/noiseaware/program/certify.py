@@ -66,7 +66,7 @@ def check(program: Program, *, seconds: float = _SECONDS) -> Verdict:
         told |= {"epsilon": proof.epsilon, "delta": proof.delta, "trace": traced, "moves": proof.moves}
         told |= {"lemmas": tuple(known for known in lemma.LEMMAS if known in proof.lemmas)}
         return Certified(**told, seconds=time.perf_counter() - start)  # type: ignore[arg-type]
-    broken = counterexample(traced, proof.suspects, start + 2 * seconds)
+    broken = None if proof.is_forged else counterexample(traced, proof.suspects, start + 2 * seconds)
     if broken is not None:
         return Refuted(**told, counterexample=broken, seconds=time.perf_counter() - start)  # type: ignore[arg-type]
     return NotProved(**told, seconds=time.perf_counter() - start)  # type: ignore[arg-type]
@@ -85,12 +85,19 @@ class _Proof:
     epsilon: Fraction = Fraction(0)
     delta: Fraction = Fraction(0)
     is_bounded: bool = True
+    is_forged: bool = False
 
     def __post_init__(self) -> None:
         self.costs = Costs(self.trace.program.records.adjacency)
 
     def run(self) -> None:
-        self._own_places()
+        for forgery in scope.forgeries(self.trace):
+            self._failed(*forgery)
+        if self.obligations:
+            self.is_forged = True  # of terms that no program can lead to nothing can be said
+            return
+        for breach in scope.breaches(self.trace):
+            self._failed(*breach)
         for observation in scope.models(self.trace):
             self._model(observation)
         for mechanism in self.trace.mechanisms.drawn:
@@ -108,11 +115,6 @@ class _Proof:
         self.obligations.append(Obligation(line, statement, is_proved=False, advice=advice))
         if suspect is not None:
             self.suspects.append(suspect)
-
-    def _own_places(self) -> None:
-        """Nothing of another program is used, and nothing out of its place."""
-        for breach in scope.breaches(self.trace):
-            self._failed(*breach)
 
     @property
     def _used(self) -> list[Mechanism]:
@@ -253,7 +255,8 @@ class _Proof:
         posterior, within = mechanism.posterior, mechanism.within
         assert posterior is not None
         assert within is not None
-        if posterior.origin is None or posterior.origin.database.mapped is not None:
+        origin = posterior.origin
+        if origin is None or origin.database.mapped is not None or origin.database.records.kind != "booleans":
             self._failed(mechanism.line, "sample must be given the posterior of the database, as pp.infer gives it")
             self.is_bounded = False
             return
@@ -306,11 +309,13 @@ class _Proof:
 
     def _apart_hellinger(self, posterior: Distribution) -> Fraction | None:
         origin = posterior.origin
-        if origin is None or posterior.name not in ("beta", "dirichlet"):
+        if origin is None or posterior.name not in ("beta", "dirichlet") or not _is_of_counts(posterior, origin):
             return None
         prior = [a for a in map(constant, origin.prior.parameters) if a is not None]
         if origin.database.records.adjacency != "replace" or len(prior) < len(origin.prior.parameters):
             return None
+        if min(prior) <= 0:
+            return None  # changed since: pp refuses it
         self.lemmas.update({lemma.HELLINGER, lemma.COUNTS})
         return lemma.hellinger_bound(prior)
 
@@ -366,6 +371,15 @@ def _larger(mechanism: Mechanism, moves: Sequence[Fraction | None]) -> Fraction 
     else:
         known = [k for k in moves if k is not None]
     return max(known) if known and max(known) > 1 else None
+
+
+def _is_of_counts(posterior: Distribution, origin: Observation) -> bool:
+    """Whether each parameter is the prior's and a count of its own, as `infer` makes it: the author can make others."""
+    parts = [own.arguments for own in posterior.parameters if isinstance(own, Operation) and own.name == "+"]
+    counts = [part[1] for part in parts if isinstance(part[1], Statistic) and part[1].database is origin.database]
+    first = origin.prior.parameters
+    is_prior = len(parts) == len(first) and all(part[0] is own for part, own in zip(parts, first, strict=True))
+    return is_prior and sorted(count.index for count in counts) == [*range(len(posterior.parameters))]
 
 
 def _what(mechanism: Mechanism) -> str:

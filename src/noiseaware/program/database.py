@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from noiseaware.given import whole
-from noiseaware.privacy import Neighbours, Number, check_neighbours
+from noiseaware.privacy import Neighbours, Number, check_neighbours, plain
 from noiseaware.program.escape import Escape, Guarded, here
 from noiseaware.program.frozen import frozen
 from noiseaware.program.term import Draw, Record, Size, Statistic, Term, constant, term
@@ -28,6 +28,16 @@ _MOST_COUNT = 2**30
 """Of this many or fewer, 2^31 records are summed in 64 bits."""
 _MOST = 10**150
 """Bounds are at most so far from 0, and at least 1/_MOST apart, as a release has it."""
+_NUMBER = ("column", "bounds")
+_BELONGS = {
+    "booleans": ("column", "levels"),
+    "categories": ("column", "levels"),
+    "reals": _NUMBER,
+    "counts": _NUMBER,
+    "rows": ("columns", "intervals"),
+}
+"""What is said of records of each kind, beside their number and who is a neighbour."""
+_NOTHING = {"column": None, "levels": (), "bounds": None, "columns": (), "intervals": ()}
 
 
 @dataclass(frozen=True)
@@ -46,12 +56,45 @@ class Records:
     def __post_init__(self) -> None:
         for name in ("adjacency", "column", "size"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
-        object.__setattr__(self, "columns", tuple(frozen(column) for column in self.columns))
+        for name in ("columns", "levels"):
+            object.__setattr__(self, name, tuple(frozen(part) for part in getattr(self, name)))
+        self.check()
+
+    def check(self) -> None:
+        """Refuse what no table can be, such as numbers with levels, whose statistics would be taken for counts."""
         check_neighbours(self.adjacency, "adjacency")
         if self.size is not None and self.adjacency == "add_remove":
             raise ValueError(f"size must be left out under add_remove, where it is private, got {self.size}.")
         if self.size is not None:
             whole("size", self.size)
+        if self.kind not in _BELONGS:
+            raise ValueError(f"kind must be one of {', '.join(_BELONGS)}, got {self.kind!r}.")
+        for name, nothing in _NOTHING.items():
+            if name not in _BELONGS[self.kind] and getattr(self, name) != nothing:
+                raise ValueError(f"{name} must be left out for {self.kind}, got {getattr(self, name)!r}.")
+        if "levels" in _BELONGS[self.kind]:
+            self._check_levels()
+        for bounds in self.intervals if self.bounds is None else (self.bounds,):
+            _check_bounds(bounds)
+        if self.kind == "counts":
+            self._check_counts()
+        if self.kind == "rows" and not len(set(self.columns)) == len(self.columns) == len(self.intervals) > 0:
+            raise ValueError(f"columns must each be given once, with bounds, got {self.columns}.")
+
+    def _check_levels(self) -> None:
+        if self.kind == "booleans" and (self.levels != (False, True) or {*map(type, self.levels)} != {bool}):
+            raise ValueError(f"levels must be False and True for booleans, got {list(self.levels)}.")
+        if any(type(level) not in (str, int, bool) for level in self.levels):
+            raise ValueError(f"levels must be texts or whole numbers, got {list(self.levels)}.")
+        if len(set(self.levels)) != len(self.levels) or len(self.levels) < 2:
+            raise ValueError(f"levels must be at least two, each once, got {list(self.levels)}.")
+
+    def _check_counts(self) -> None:
+        told = None if self.bounds is None else tuple(map(plain, self.bounds))
+        if self.bounds is not None and (self.bounds[0] < 0 or any(bound.denominator != 1 for bound in self.bounds)):
+            raise ValueError(f"bounds must be whole numbers of at least 0 for counts, got {told}.")
+        if self.bounds is not None and self.bounds[1] > _MOST_COUNT:
+            raise ValueError(f"bounds must be at most 2**30 for counts, so that 64 bits hold their sum, got {told}.")
 
     @property
     def num_statistics(self) -> int:
@@ -87,12 +130,7 @@ def Categories(
     levels: Sequence[str] | Sequence[int], column: str | None = None, *, adjacency: Neighbours, size: int | None = None
 ) -> Records:
     """Records that are one of some public levels."""
-    listed = tuple(frozen(level) for level in levels)
-    if any(type(level) not in (str, int, bool) for level in listed):
-        raise ValueError(f"levels must be texts or whole numbers, got {list(levels)}.")
-    if len(set(listed)) != len(listed) or len(listed) < 2:
-        raise ValueError(f"levels must be at least two, each once, got {list(listed)}.")
-    return Records("categories", adjacency, column, levels=listed, size=size)
+    return Records("categories", adjacency, column, levels=tuple(levels), size=size)
 
 
 def Reals(
@@ -114,12 +152,7 @@ def Counts(
     size: int | None = None,
 ) -> Records:
     """Records that are whole numbers of at least 0, moved into public whole bounds where they lie outside."""
-    checked = _bounds(bounds)
-    if checked is not None and (checked[0] < 0 or any(bound.denominator != 1 for bound in checked)):
-        raise ValueError(f"bounds must be whole numbers of at least 0 for counts, got {bounds}.")
-    if checked is not None and checked[1] > _MOST_COUNT:
-        raise ValueError(f"bounds must be at most 2**30 for counts, so that 64 bits hold their sum, got {bounds}.")
-    return Records("counts", adjacency, column, bounds=checked, size=size)
+    return Records("counts", adjacency, column, bounds=_bounds(bounds), size=size)
 
 
 def Rows(
@@ -146,11 +179,19 @@ def _bounds(bounds: tuple[Number, Number] | None) -> tuple[Fraction, Fraction] |
     except (TypeError, ValueError):
         advice = "write them in brackets, as in pp.Reals((0, 30), adjacency='replace')"
         raise ValueError(f"bounds must be two finite numbers (low, high), got {bounds}; {advice}.") from None
-    if low >= high:
-        raise ValueError(f"bounds must have low < high, got {bounds}.")
-    if max(-low, high) > _MOST or high - low < Fraction(1, _MOST):
-        raise ValueError(f"bounds must be within ±1e150 and at least 1e-150 apart, got {str(bounds)[:80]}.")
+    _check_bounds((low, high))
     return low, high
+
+
+def _check_bounds(bounds: Bounds) -> None:
+    if type(bounds) is not tuple or [type(bound) for bound in bounds] != [Fraction, Fraction]:
+        raise ValueError("bounds must be two fractions (low, high); give them as pp.Reals and pp.Counts take them.")
+    low, high = bounds
+    told = tuple(map(plain, bounds))
+    if low >= high:
+        raise ValueError(f"bounds must have low < high, got {told}.")
+    if max(-low, high) > _MOST or high - low < Fraction(1, _MOST):
+        raise ValueError(f"bounds must be within ±1e150 and at least 1e-150 apart, got {str(told)[:80]}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,7 +250,7 @@ class Database(Guarded):
             raise Escape("map must be given a function that returns what a mechanism of p made of its record.", line)
         mapped = Mapped(self, record, tuple(mechanisms), result, line)
         self._mechanisms.maps.append(mapped)
-        return Database(_told(result.mechanism, self._records), self._mechanisms, mapped)
+        return Database(told(result.mechanism, self._records), self._mechanisms, mapped)
 
     def is_private(self, node: Term) -> bool:
         """Whether a statistic, the size or a record may differ between neighbours."""
@@ -244,7 +285,7 @@ class Mapped:
     line: str
 
 
-def _told(mechanism: "Mechanism", records: Records) -> Records:
+def told(mechanism: "Mechanism", records: Records) -> Records:
     """What is public of the noisy records: levels if the candidates were the levels, else any number."""
     candidates = [constant(c) for c in getattr(mechanism, "candidates", ()) if isinstance(c, Term)]
     if candidates and records.levels and candidates == [Fraction(place) for place in range(len(records.levels))]:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import FunctionType
@@ -14,7 +14,7 @@ from noiseaware.program.escape import Escape
 from noiseaware.program.frozen import frozen
 from noiseaware.program.mechanism import Mechanisms
 from noiseaware.program.result import Stranger, kept
-from noiseaware.program.sealed import check_sealed
+from noiseaware.program.sealed import sealed, sealed_settings
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,10 @@ def trace(program: Program) -> Trace:
     """Run the function once, on symbols."""
     if type(program) is not Program:
         raise ValueError(f"check must be given a function made a program by @pp.program, got {type(program).__name__}.")
-    program = replace(program)  # a copy that its own function cannot reach
+    program = _own(program)
     mechanisms = Mechanisms()
-    database = Database(program.records, mechanisms)
+    (shown,) = sealed_settings(program.records)
+    database = Database(shown, mechanisms)
     returned = program.function(mechanisms, database)
     try:
         result = kept(returned)
@@ -104,8 +105,20 @@ def trace(program: Program) -> Trace:
         raise Escape(f"program {program.name} {rule}, got {stranger}; {advice}.", program.line) from None
     mechanisms.seal()
     try:
-        check_sealed((database, program.records, program.epsilon, program.delta), mechanisms, result)
+        return Trace(program, *sealed(database, mechanisms, result))
     except Stranger as stranger:
-        rule = "must be made of numbers, and of what pp, p and the database give"
-        raise Escape(f"program {program.name} {rule}, got {stranger}.", program.line) from None
-    return Trace(program, database, mechanisms, result)
+        raise _made_of(program, stranger) from None
+
+
+def _own(program: Program) -> Program:
+    """A copy that its own function cannot reach."""
+    try:
+        records, epsilon, delta = sealed_settings(program.records, program.epsilon, program.delta)
+    except Stranger as stranger:
+        raise _made_of(program, stranger) from None
+    return Program(program.function, epsilon, delta, records)
+
+
+def _made_of(program: Program, stranger: Stranger) -> Escape:
+    rule = "must be made of numbers, and of what pp, p and the database give"
+    return Escape(f"program {program.name} {rule}, got {stranger}.", program.line)

@@ -78,6 +78,18 @@ def terms(result: Any) -> list[Term]:
     return found
 
 
+def replaced(result: Any, copies: Any) -> Any:
+    """A result with the copy of each of its terms, distributions and posteriors in its place."""
+    kind = type(result)
+    if kind is list or kind is tuple:
+        return kind(replaced(part, copies) for part in result)
+    if kind is dict:
+        return {key: replaced(part, copies) for key, part in result.items()}
+    if kind is Applied:
+        return Applied(result.function, replaced(result.arguments, copies))
+    return copies[result] if kind in _VALUES else result
+
+
 def inferred(result: Any) -> list[Inferred]:
     """The posteriors without a formula in a result."""
     return [value for value in values(result) if type(value) is Inferred]

@@ -6,12 +6,25 @@ account is kept of.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from noiseaware.program.database import Mapped
-from noiseaware.program.distribution import Distribution, Inferred, Observation
+from noiseaware.privacy import plain
+from noiseaware.program.database import Database, Mapped, told
+from noiseaware.program.distribution import Distribution, Inferred, Observation, Posteriors
 from noiseaware.program.mechanism import Mechanism
 from noiseaware.program.program import Trace
 from noiseaware.program.result import inferred, terms
-from noiseaware.program.term import Distance, Draw, Record, Sample, Size, Statistic, Term, Variable, is_private, walk
+from noiseaware.program.term import (
+    Distance,
+    Draw,
+    Record,
+    Sample,
+    Size,
+    Statistic,
+    Term,
+    Variable,
+    constant,
+    is_private,
+    walk,
+)
 
 Breach = tuple[str, str, str]
 """Where a rule is broken, which one, and what to do."""
@@ -35,12 +48,24 @@ def models(trace: Trace) -> list[Observation]:
     return list({id(model): model for model in (*trace.mechanisms.observations, *origins)}.values())
 
 
+def forgeries(trace: Trace) -> Iterator[Breach]:
+    """What can come of no use of the language: the author of a program can make objects of it, and change them."""
+    whole = f"{trace.program.file}, {trace.program.name}"
+    yield from ((whole, rule, "") for rule in _no_records(trace))
+    kept = [(mapped.line, [mapped.result]) for mapped in trace.mechanisms.maps]
+    for line, roots in [*((line, roots) for line, roots, _ in _places(trace)), *kept]:
+        if not all(map(_is_in_place, walk(roots))):
+            yield line, "a statistic or a draw must be one that the database or p gives, and its number is none", ""
+    for mechanism in used(trace):
+        yield from ((mechanism.line, rule, "") for rule in _no_numbers(mechanism))
+
+
 def breaches(trace: Trace) -> Iterator[Breach]:
     """What is used out of its place."""
     whole = f"{trace.program.file}, {trace.program.name}"
     is_strange = any(_is_strange(trace, node) for _, roots, _ in _places(trace) for node in walk(roots))
-    is_changed = trace.database.records is not trace.program.records or trace.database.mapped is not None
-    if is_strange or is_changed or any(_is_forged(trace, mapped) for mapped in trace.mechanisms.maps):
+    is_strange |= not all(_is_own(trace, database) for database in _databases(trace))
+    if is_strange or any(_is_forged(trace, mapped) for mapped in trace.mechanisms.maps):
         yield whole, "a program must use its own p and database, and not another's", ""
     for line, roots, bound in _places(trace):
         for node in walk(roots):
@@ -86,22 +111,68 @@ def _computed(trace: Trace) -> Iterator[tuple[str, Sequence[Term]]]:
     yield f"{trace.program.file}, the result", terms(trace.result)
 
 
+def _is_in_place(node: Term) -> bool:
+    """Whether a term counts from 0: −1 would be the last count under another name, and its cost not added to it."""
+    if not isinstance(node, Statistic | Draw):
+        return True
+    count = node.database.records.num_statistics if isinstance(node, Statistic) else _num_draws(node.mechanism)
+    return type(node.index) is int and 0 <= node.index < count
+
+
+def _num_draws(mechanism: Mechanism) -> int:
+    chosen = mechanism.candidate
+    return len(chosen.parameters) if isinstance(chosen, Distribution) else max(1, len(mechanism.values))
+
+
 def _is_strange(trace: Trace, node: Term) -> bool:
     """Whether a term is of another program, or of a mechanism that is hidden from the account."""
     if isinstance(node, Draw):
         return not any(node.mechanism is own for own in used(trace))
-    if not isinstance(node, Size | Statistic | Record):
-        return False
-    mapped = node.database.mapped
-    if mapped is None:
-        return node.database is not trace.database
-    return not any(mapped is own for own in trace.mechanisms.maps)
+    return isinstance(node, Size | Statistic | Record) and not _is_own(trace, node.database)
+
+
+def _is_own(trace: Trace, database: Database) -> bool:
+    """Whether a database is the program's, as it was declared, or what a map made of it."""
+    if database.mapped is None:
+        return database is trace.database and database.records == trace.program.records
+    is_known = any(database.mapped is own for own in trace.mechanisms.maps)
+    return is_known and database.records == told(database.mapped.result.mechanism, trace.program.records)
+
+
+def _databases(trace: Trace) -> Iterator[Database]:
+    """The program's database, and those that its models and candidates are of."""
+    yield trace.database
+    for model in models(trace):
+        yield from (model.database, model.record.database)
+    for mechanism in used(trace):
+        if isinstance(mechanism.candidates, Posteriors):
+            yield mechanism.candidates.database
+
+
+def _no_records(trace: Trace) -> Iterator[str]:
+    """Why what the program says of its records can be of no table: it may have been changed since it was said."""
+    try:
+        trace.program.records.check()
+    except ValueError as error:
+        yield str(error).rstrip(".")
 
 
 def _is_forged(trace: Trace, mapped: Mapped) -> bool:
     """True if a map is of another database, or keeps what none of its mechanisms gave."""
     kept = any(mapped.result.mechanism is own and own.record is mapped.record for own in mapped.mechanisms)
     return mapped.source is not trace.database or mapped.record.database is not trace.database or not kept
+
+
+def _no_numbers(mechanism: Mechanism) -> Iterator[str]:
+    """What is wrong with the numbers of a mechanism: p refuses the same, but they may have been changed since."""
+    for name, value in (("epsilon", mechanism.epsilon), ("the sensitivity", mechanism.width)):
+        known = constant(value)
+        if known is not None and known <= 0:
+            yield f"{name} must be positive, and is {plain(known)}"
+    if not (0 < mechanism.delta < 1 if mechanism.name == "gaussian" else mechanism.delta == 0):
+        yield f"delta must be between 0 and 1, and 0 without Gaussian noise, and is {plain(mechanism.delta)}"
+    if mechanism.within is not None and not 0 < mechanism.within[0] < mechanism.within[1] < 1:
+        yield "within must be two numbers between 0 and 1 in order"
 
 
 def _is_of_one_record(node: Term) -> bool:

@@ -67,7 +67,8 @@ class Certified(Verdict):
     @property
     def guarantee(self) -> Promise:
         """What one run promises, and is charged for."""
-        return Pure(self.epsilon) if self.delta == 0 else Approximate(self.epsilon, self.delta)
+        epsilon, delta = Fraction(self.epsilon), Fraction(self.delta)  # a function of the program may be given them
+        return Pure(epsilon) if delta == 0 else Approximate(epsilon, delta)
 
     @property
     def reason(self) -> str:
