@@ -90,7 +90,7 @@ class Records:
             raise ValueError(f"levels must be at least two, each once, got {list(self.levels)}.")
 
     def _check_counts(self) -> None:
-        told = None if self.bounds is None else tuple(map(plain, self.bounds))
+        told = "" if self.bounds is None else _shown(self.bounds)
         if self.bounds is not None and (self.bounds[0] < 0 or any(bound.denominator != 1 for bound in self.bounds)):
             raise ValueError(f"bounds must be whole numbers of at least 0 for counts, got {told}.")
         if self.bounds is not None and self.bounds[1] > _MOST_COUNT:
@@ -183,15 +183,19 @@ def _bounds(bounds: tuple[Number, Number] | None) -> tuple[Fraction, Fraction] |
     return low, high
 
 
+def _shown(bounds: Bounds) -> str:
+    return f"({plain(bounds[0])}, {plain(bounds[1])})"
+
+
 def _check_bounds(bounds: Bounds) -> None:
     if type(bounds) is not tuple or [type(bound) for bound in bounds] != [Fraction, Fraction]:
         raise ValueError("bounds must be two fractions (low, high); give them as pp.Reals and pp.Counts take them.")
     low, high = bounds
-    told = tuple(map(plain, bounds))
+    told = _shown(bounds)
     if low >= high:
         raise ValueError(f"bounds must have low < high, got {told}.")
     if max(-low, high) > _MOST or high - low < Fraction(1, _MOST):
-        raise ValueError(f"bounds must be within ±1e150 and at least 1e-150 apart, got {str(told)[:80]}.")
+        raise ValueError(f"bounds must be within ±1e150 and at least 1e-150 apart, got {told[:80]}.")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
