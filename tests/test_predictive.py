@@ -118,3 +118,104 @@ def test_an_interval_is_as_extreme_as_its_nearer_end():
     known = released(F.Poisson(), [3], 100, 1.0, M.DiscreteLaplace, within=[(-math.inf, 5.0)])
     at_most = predictive.tail(known, P.Gamma(400, 4000))
     assert at_most == pytest.approx(2 * stats.poisson(10).cdf(5), rel=0.5)
+
+
+RARE = {
+    "no case in one": (F.Poisson(), P.Gamma(1, 1e5), 0, 1, M.Identity(), None, 1.0),
+    "suppressed": (F.Poisson(), P.Gamma(1, 1e5), 9, 1, M.Identity(), (0, 9), 1.0),
+    "a midpoint of 0": (F.Poisson(), P.Gamma(1, 1e4), 0, 1, M.Identity(), (0, 0), 1.0),
+    "one case": (F.Poisson(), P.Gamma(30, 1e4), 1, 1, M.Identity(), None, 0.00599),
+    "a little noise": (F.Poisson(), P.Gamma(400, 8000), -1, 1, M.DiscreteLaplace(0.2), None, 0.012733),
+    "a little normal noise": (F.Poisson(), P.Gamma(400, 8000), -1, 1, M.DiscreteGaussian(0.3), None, 0.0073),
+    "of very few": (F.Bernoulli(), P.Beta(1, 1e6), 0, 1000, M.DiscreteLaplace(0.05), None, 1.0),
+    "of fewer": (F.Bernoulli(), P.Beta(1, 1e7), 0, 1000, M.DiscreteLaplace(0.1), None, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", RARE)
+def test_small_counts_are_no_disagreement(name):
+    """Noise of a whole count takes whole steps, and a sum at the end of what there is has nothing beyond it."""
+    family, prior, y, n, mechanism, within, right = RARE[name]
+    others = {} if within is None else {"within": [within]}
+    release = na.Release(family=family, values=[y], n=n, mechanism=mechanism, **others)
+    assert predictive.tail(release, prior) == pytest.approx(right, rel=0.01)
+
+
+LAWS = {
+    "successes": (F.Binomial(trials=3), P.Beta(0.7, 9), 4, stats.betabinom(12, 0.7, 9)),
+    "counts": (F.Poisson(), P.Gamma(0.4, 2), 3, stats.nbinom(0.4, 2 / 5)),
+    "failures": (F.Geometric(), P.Beta(3, 2), 2, None),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize(
+    "mechanism", [M.DiscreteLaplace(0.6), M.DiscreteGaussian(1.3), M.Laplace(0.4), M.Gaussian(2.0)]
+)
+def test_noisy_counts_against_enumeration(name, mechanism):
+    family, prior, n, law = LAWS[name]
+    s = np.arange(0, 4000)
+    if law is None:
+        theta = stats.beta(3, 2).ppf((np.arange(4000) + 0.5) / 4000)
+        masses = np.array([stats.nbinom(2, theta).pmf(k).mean() for k in s[:1200]])
+        s = s[:1200]
+    else:
+        masses = law.pmf(s)
+    k = np.arange(-60, 61)
+    match mechanism:
+        case M.DiscreteLaplace() | M.DiscreteGaussian():
+            weights = np.exp(np.asarray(mechanism.log_density(k.astype(float)), dtype=float))
+            below = lambda x: weights[k <= x].sum() / weights.sum()  # noqa: E731
+        case _:
+            below = (stats.laplace(scale=0.4) if mechanism.is_laplace else stats.norm(scale=2.0)).cdf
+    for y in (-2, 0, 1, 5, 11):
+        under = sum(mass * below(y - one) for mass, one in zip(masses, s, strict=True))
+        over = sum(mass * below(one - y) for mass, one in zip(masses, s, strict=True))
+        found = predictive.tail(na.Release(family=family, values=[y], n=n, mechanism=mechanism), prior)
+        assert found == pytest.approx(min(1.0, 2 * min(under, over)), rel=0.03)
+
+
+def honest(name: str, rng, size: int):
+    """Small counts and very skewed sums of the prior."""
+    small = lambda: np.round(rng.laplace(scale=0.2, size=size)).astype(int)  # noqa: E731
+    match name:
+        case "very skewed waits" | "very skewed waits of three":
+            n = 3 if "three" in name else 1
+            y = rng.gamma(0.01 * n, 1 / rng.gamma(2, 0.5, size)) + rng.laplace(scale=1e-5, size=size)
+            return F.Gamma("x", shape=0.01), P.Gamma(2, 2), n, M.Laplace(1e-5), y, {}
+        case "very skewed within bounds":
+            y = rng.gamma(0.01, 1 / rng.gamma(2, 0.5, size)).clip(0, 2) + rng.laplace(scale=1e-3, size=size)
+            return F.Gamma("x", (0, 2), shape=0.01), P.Gamma(2, 2), 1, M.Laplace(1e-3), y, {}
+        case "areas":
+            y = rng.binomial(200, rng.beta(2, 20_000, size))
+            return F.Bernoulli(), P.Beta(2, 20_000), 200, M.Identity(), y, {}
+        case "failures":
+            y = rng.negative_binomial(2, rng.beta(2, 1, size)) + small()
+            return F.Geometric(), P.Beta(2, 1), 2, M.DiscreteLaplace(0.2), y, {}
+        case "counts within bounds":
+            y = rng.poisson(rng.gamma(0.1, 1, (size, 4))[:, :1] * np.ones(4)).clip(0, 5).sum(1) + small()
+            return F.Poisson("x", (0, 5)), P.Gamma(0.1, 1), 4, M.DiscreteLaplace(0.2), y, {}
+    n = np.round(20 + rng.laplace(scale=2, size=size)).astype(int).clip(0)
+    y = rng.binomial(20, rng.beta(1, 500, size)) + small()
+    options = {"n_mechanism": M.DiscreteLaplace(2.0), "neighbours": "add_remove"}
+    return F.Bernoulli(), P.Beta(1, 500), n, M.DiscreteLaplace(0.2), y, options
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["very skewed waits", "very skewed waits of three", "very skewed within bounds", "areas", "failures",
+     "counts within bounds", "a private n"],
+)  # fmt: skip
+def test_honest_small_tables_are_seldom_extreme(name, seed):
+    """No more often than the tail says: whole numbers make it less often."""
+    size = 400
+    family, prior, n, mechanism, values, options = honest(name, np.random.default_rng(seed), size)
+    found: dict[tuple, float | None] = {}
+    tails = []
+    for y, size_of in zip(values.tolist(), np.broadcast_to(n, size).tolist(), strict=True):
+        if (y, size_of) not in found:
+            release = na.Release(family=family, values=[y], n=max(size_of, 1), mechanism=mechanism, **options)
+            found[y, size_of] = predictive.tail(release, prior)
+        tails.append(found[y, size_of])
+    for level in (1e-4, 0.01, 0.05, 0.25):
+        assert (np.array(tails) < level).mean() < level + 4 * math.sqrt(level * (1 - level) / size) + 0.003

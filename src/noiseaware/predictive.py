@@ -4,7 +4,10 @@
 
 with m and v the mean and variance of what one record adds. θ goes through quantiles of its prior, the tails in steps as
 fine as the middle, so that 10⁻⁸ is told from 10⁻⁴. Sums are skewed where records are: their cube root is nearer to
-normal (Wilson and Hilferty 1931). Of several sums the most extreme counts, times their number (Bonferroni).
+normal (Wilson and Hilferty 1931). Sums on a grid reach half a step further. Where the law of the sum has a closed form,
+that one is taken (predictive_sum); where bounds alter records or n is private it is as if they did not, and the more
+probable of the two counts, since small counts are far from normal: what is told is then too cautious rather than wrong.
+Of several sums the most extreme counts, times their number (Bonferroni).
 """
 
 import math
@@ -13,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from noiseaware import predictive_sum
 from noiseaware.artifact import Release
 from noiseaware.family import (
     AbstractFamily,
@@ -54,33 +58,63 @@ class Sum(NamedTuple):
 
 def tail(release: Release, prior: AbstractPrior) -> float | None:
     """The probability under the prior of a release as extreme as this one; None for a family of one's own."""
+    family, n = release.family, release.likely_n
     with np.errstate(all="ignore"):  # quantiles of a prior without a tail may be 0 or infinite: they are left out
-        sums = _sums(release.family, release.family.completed(prior))
-        if not sums:
-            return None
-        found = [2 * min(_below(release, k, one), _above(release, k, one)) for k, one in sums.items()]
-    return min(1.0, len(found) * min(found))
+        prior = family.completed(prior)
+        laws = predictive_sum.laws(family, prior, n)
+        is_closed = bool(laws) and release.n_mechanism is None and not getattr(family, "is_altered", False)
+        if is_closed:
+            found = [_two_sided(release, k, None, law) for k, law in laws.items()]
+            if None not in found:
+                return _most_extreme(found)
+        if not family.is_integer and n * getattr(family, "shape", 1.0) >= 1:
+            laws = {}  # not so skewed that the cube root would not do
+        sums = _sums(family, prior)
+        return _most_extreme([_two_sided(release, k, one, laws.get(k)) for k, one in sums.items()])
 
 
-def _below(release: Release, k: int, one: Sum) -> float:
-    """P(y ≤ the released value), or the upper end of its interval."""
-    value = release.values[k]
+def _most_extreme(found: list[float | None]) -> float | None:
+    """The least of several probabilities, times their number; None where one is not known."""
+    known = [probability for probability in found if probability is not None and np.isfinite(probability)]
+    return min(1.0, len(known) * min(known)) if known and len(known) == len(found) else None
+
+
+def _two_sided(release: Release, k: int, one: Sum | None, law: predictive_sum.Law | None) -> float | None:
+    """Twice the lesser of P(y ≤ the released value) and P(y ≥ it); of an interval, its farther end on either side."""
+    sides = [_probability(release, k, one, law, side) for side in (1.0, -1.0)]
+    known = [side for side in sides if side is not None]
+    return 2 * min(known) if len(known) == 2 else None
+
+
+def _probability(
+    release: Release, k: int, one: Sum | None, law: predictive_sum.Law | None, side: float
+) -> float | None:
+    """P(y ≤ value), or P(y ≥ value) on the side −1: the greater one, where two are known."""
+    value = float(release.values[k])
     if release.within is not None and (within := release.within[k]) is not None:
-        value = within[1] * release.grid
-    return _probability(release, k, one, value, 1.0)
+        value = within[1 if side > 0 else 0] * release.grid
+    if math.isinf(value):
+        return 1.0
+    scale = float(np.broadcast_to(np.asarray(release.noise_scale, dtype=float), release.values.shape)[k])
+    found = []
+    if law is not None:
+        half = 0.0 if law.log_mass is not None and release.grid == 1 else _half(release)
+        found = [predictive_sum.noisy(law, noise_of(release), scale, value + side * half, side)]
+    if one is not None:
+        found.append(_nearly_normal(release, one, value + side * _half(release), scale, side))
+    return max((one for one in found if one is not None), default=None)
 
 
-def _above(release: Release, k: int, one: Sum) -> float:
-    value = release.values[k]
-    if release.within is not None and (within := release.within[k]) is not None:
-        value = within[0] * release.grid
-    return _probability(release, k, one, value, -1.0)
+def _half(release: Release) -> float:
+    """Half a step between values that a release can have."""
+    steps = [release.grid] * release.mechanism.is_discrete + [1.0] * release.family.is_integer
+    return 0.5 * max(steps, default=0.0)
 
 
-def _probability(release: Release, k: int, one: Sum, value: float, side: float) -> float:
-    """P(y ≤ value), or P(y ≥ value) on the side −1."""
+def _nearly_normal(release: Release, one: Sum, value: float, scale: float, side: float) -> float:
+    """By the mean, variance and skew of the sum at each node."""
     n, noise = float(release.likely_n), noise_of(release)
-    own = np.broadcast_to(np.asarray(noise.variance, dtype=float), release.values.shape)[k]
+    own = scale**2 * (2 if noise.is_laplace else 1)  # of discrete noise too: of a small scale its variance is less
     of_n = 0.0 if release.n_mechanism is None else float(np.asarray(release.n_mechanism.variance))
     variance = n * one.variance + of_n * one.mean**2
     total = np.sqrt(np.maximum(variance + own, np.finfo(float).tiny))
