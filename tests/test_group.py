@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
+from noiseaware.artifact import Origin
 
 PRIOR = na.prior.Gamma(2, 0.1)
 
@@ -62,3 +63,28 @@ def test_refusals():
     with pytest.raises(ValueError, match="num_draws must be"):
         na.infer_each([count(3, na.mechanism.Laplace(1.0))], PRIOR, num_draws=0)
     assert na.infer_each([], PRIOR) == []
+
+
+def test_one_warning_counts_the_releases_that_have_concerns(seed):
+    """One for all of them, whether they go through together or by themselves, and it quotes the first."""
+    noisy = na.mechanism.DiscreteLaplace(3.0)
+    values = [(40, noisy), (-60, noisy), (200, noisy), (200, na.mechanism.Identity())]
+    releases = [count(y, mechanism, origin=Origin(group=(("place", y),))) for y, mechanism in values]
+    with pytest.warns(RuntimeWarning) as told:
+        posteriors = na.infer_each(releases, PRIOR, num_draws=50, seed=seed)
+    (sentence,) = (str(one.message) for one in told)
+    assert sentence.startswith("3 of 4 releases speak against what is taken for granted; the first is number 2 (place")
+    assert sentence.endswith(posteriors[1].concerns[0])
+    assert [bool(posterior.concerns) for posterior in posteriors] == [False, True, True, True]
+    with pytest.warns(RuntimeWarning) as alone:
+        assert na.infer(releases[1], PRIOR, num_draws=50, seed=seed).concerns == posteriors[1].concerns
+    assert [str(one.message) for one in alone] == list(posteriors[1].concerns)
+
+
+def test_what_missing_cells_count_as_is_told_of_each(seed):
+    origin = Origin(bounds="private", missing=(("wait", 0.0),))
+    family = na.family.Exponential("wait", (0, 9))
+    release = na.Release(family=family, values=[8.0], n=20, mechanism=na.mechanism.Laplace(2.0), origin=origin)
+    (each,) = na.infer_each([release], na.prior.Gamma(1, 1), num_draws=50, seed=seed)
+    assert each.explanation == na.infer(release, na.prior.Gamma(1, 1), num_draws=50, seed=seed).explanation
+    assert each.explanation.endswith("counts as 0, the lower bound.")

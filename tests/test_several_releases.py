@@ -87,6 +87,13 @@ def test_summary_plot_report_and_draws_of_several(tmp_path):
     assert posterior.to_arviz()["observed_data"]["y"].values.tolist() == [4.0, 31.0]
 
 
+@pytest.mark.parametrize("places", [(0, 1), (1, 0)])
+def test_the_page_tells_of_a_value_that_no_table_has_in_either_place(places, tmp_path):
+    releases = [_release(50, 100, 2.0), _release(103, 100, 2.0)]
+    na.infer([releases[k] for k in places], na.prior.Beta(1, 1), seed=1, num_draws=200).report(tmp_path / "page.html")
+    assert "that no table has: that is the noise" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
 def test_a_list_of_one_is_that_one():
     release, prior = _release(4, 50, 2.0), na.prior.Beta(1, 3)
     one, listed = (na.infer(r, prior, seed=3, num_draws=50).draws["theta"] for r in (release, [release]))

@@ -4,6 +4,7 @@ They are about the model and the release, not about how well the posterior of th
 `explanation`.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from noiseaware.family import AbstractFamily, MultivariateNormal, NormalMean, NormalMeanVariance
@@ -24,6 +25,21 @@ def of(posterior: "Posterior") -> tuple[str, ...]:
     """All sentences there are on a posterior."""
     moved = (_moved(posterior, column) for column, ends in posterior.moved.items() if sum(ends) > MOST_MOVED)
     return (*_impossible(posterior), *_conflict(posterior), *moved)
+
+
+def of_many(posteriors: "Sequence[Posterior]", what: str) -> str | None:
+    """One sentence on how many of these speak against what is taken for granted, and the first that does so."""
+    places = [place for place, posterior in enumerate(posteriors) if posterior.concerns]
+    if not places:
+        return None
+    first = posteriors[places[0]]
+    group = ", ".join(f"{shown(column)} = {shown(str(level))}" for column, level in first.release.origin.group)
+    have = "speaks" if len(places) == 1 else "speak"
+    name = f"number {places[0] + 1:,}{f' ({group})' if group else ''}"
+    return (
+        f"{len(places):,} of {len(posteriors):,} {what} {have} against what is taken for granted; the first is {name}: "
+        f"{first.concerns[0]}"
+    )
 
 
 def _impossible(posterior: "Posterior") -> list[str]:

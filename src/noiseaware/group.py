@@ -4,6 +4,7 @@ A table of thousands of noisy counts is thousands of releases. What takes time i
 are sorted by what it is compiled for, the family and the kind of law, and their numbers go through it together.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
@@ -11,11 +12,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noiseaware import combination
+from noiseaware import combination, concern
 from noiseaware.artifact import Release
 from noiseaware.family import AbstractScalarFamily
 from noiseaware.mechanism import Identity
-from noiseaware.posterior import Posterior, check_finite, checked_prior, checked_seed, infer, method_for
+from noiseaware.posterior import (
+    Posterior,
+    check_finite,
+    checked_prior,
+    checked_seed,
+    drawn,
+    method_for,
+    with_convention,
+)
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact
 from noiseaware.seed import own_seed
@@ -38,7 +47,8 @@ def infer_each(
 
     The groups have nothing in common but the prior; `infer` with a list is for tables that share one parameter.
     Releases that say the very same are of different groups too, and have random numbers of their own.
-    `progress` is called with how many releases are done, and of how many.
+    `progress` is called with how many releases are done, and of how many. One warning counts the releases that speak
+    against what is taken for granted, and quotes the first; `concerns` of each posterior says all.
     """
     releases = list(releases)
     for release in releases:
@@ -52,14 +62,17 @@ def infer_each(
     for places in kinds.values():
         some = [releases[place] for place in places]
         if _is_stackable(some[0]) and method_for(some[0], method) == "exact":
-            drawn = _at_once(some, prior, [seeds[p] for p in places], num_draws)
+            each = _at_once(some, prior, [seeds[p] for p in places], num_draws)
         else:
-            drawn = iter([infer(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])])
-        for place, posterior in zip(places, drawn, strict=True):
+            each = iter([drawn(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])])
+        for place, posterior in zip(places, each, strict=True):
             found[place] = posterior
             if progress is not None:
                 progress(len(found), len(releases))
-    return [found[place] for place in range(len(releases))]
+    posteriors = [found[place] for place in range(len(releases))]
+    if (concerned := concern.of_many(posteriors, "releases")) is not None:
+        warnings.warn(concerned, RuntimeWarning, stacklevel=2)
+    return posteriors
 
 
 def _seeds(releases: list[Release], seed: int) -> list[int]:
@@ -102,11 +115,12 @@ def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], nu
         batch = slice(first, first + _AT_A_TIME)
         with jax.enable_x64(True):
             part = jax.tree.map(lambda leaf, batch=batch: leaf[batch], (keys, laws, y, n))
-            drawn = exact.each(part[0], family, prior, *part[1:], num_draws=num_draws, listed=listed)
-        rows, after = np.asarray(drawn)[start - first :], start + _AT_A_TIME
+            batched = exact.each(part[0], family, prior, *part[1:], num_draws=num_draws, listed=listed)
+        rows, after = np.asarray(batched)[start - first :], start + _AT_A_TIME
         check_finite("exact", family.named(rows))
         for row, release, seed in zip(rows, releases[start:after], seeds[start:after], strict=True):
-            yield Posterior(family.named(row), release, prior, "exact", exact.explanation(release, prior), seed)
+            why = with_convention(exact.explanation(release, prior), release)
+            yield Posterior(family.named(row), release, prior, "exact", why, seed)
 
 
 def _stacked(*leaves) -> jax.Array:

@@ -114,6 +114,19 @@ def infer(
         women, men = (na.infer(release, prior, seed=1).draws["theta"] for release in by_sex)
         np.quantile(women - men, [0.025, 0.975]), np.quantile(women / men, [0.025, 0.975])
     """
+    return _warned(drawn(release, prior, method=method, num_draws=num_draws, seed=seed, same_table=same_table))
+
+
+def drawn(
+    release: Release | Sequence[Release],
+    prior: AbstractPrior,
+    *,
+    method: str,
+    num_draws: int,
+    seed: int | None,
+    same_table: bool = False,
+) -> "Posterior":
+    """What `infer` gives, before its concerns are looked at."""
     releases = (release,) if isinstance(release, Release) else combination.checked_alike(release)
     if len(releases) > 1 and not same_table:
         return _infer_given(releases, prior, method, num_draws, seed)
@@ -125,8 +138,8 @@ def infer(
         covariate.check(release, prior)
     with jax.enable_x64(True):
         name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
-        drawn = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
-        draws = release.family.named(np.asarray(drawn, dtype=np.float64))
+        found = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
+        draws = release.family.named(np.asarray(found, dtype=np.float64))
     check_finite(name, draws)
     why = METHODS[name].explanation(release, prior)
     if name != "naive":
@@ -134,10 +147,10 @@ def infer(
         why = " ".join(filter(None, (why, covariate_law.sentence(release, draws)))) or None
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
-    if METHODS[name].is_chain and (found := doubt(draws)) is not None:
-        warnings.warn(found, RuntimeWarning, stacklevel=2)
-        why = " ".join(filter(None, (why, found)))
-    return _warned(Posterior(draws, release, prior, name, _with_convention(why, release), seed, choice))
+    if METHODS[name].is_chain and (doubted := doubt(draws)) is not None:
+        warnings.warn(doubted, RuntimeWarning, stacklevel=3)
+        why = " ".join(filter(None, (why, doubted)))
+    return Posterior(draws, release, prior, name, with_convention(why, release), seed, choice)
 
 
 def _infer_given(
@@ -151,11 +164,11 @@ def _infer_given(
     assert isinstance(prior, AbstractScalarPrior)
     seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
-        drawn = exact.draws_given(key_of(seed, releases), releases, prior, int(num_draws))
-        draws = first.family.named(np.asarray(drawn, dtype=np.float64))
+        found = exact.draws_given(key_of(seed, releases), releases, prior, int(num_draws))
+        draws = first.family.named(np.asarray(found, dtype=np.float64))
     check_finite("exact", draws)
     why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
-    return _warned(Posterior(draws, first, prior, "exact", _with_convention(why, first), seed, others=tuple(others)))
+    return Posterior(draws, first, prior, "exact", with_convention(why, first), seed, others=tuple(others))
 
 
 def _warned(posterior: "Posterior") -> "Posterior":
@@ -165,7 +178,7 @@ def _warned(posterior: "Posterior") -> "Posterior":
     return posterior
 
 
-def _with_convention(why: str | None, release: Release) -> str | None:
+def with_convention(why: str | None, release: Release) -> str | None:
     """Why draws are approximate, and after it what missing cells count as, which by itself makes no draw so."""
     return None if why is None else " ".join(filter(None, (why, convention(release))))
 
@@ -222,7 +235,7 @@ class Posterior:
     @property
     def is_exact(self) -> bool:
         """Whether the draws are of the posterior itself, under the family; if not, `explanation` says why."""
-        return self.explanation in (None, _with_convention(covariate.NORMAL, self.release))
+        return self.explanation in (None, with_convention(covariate.NORMAL, self.release))
 
     @property
     def is_chain(self) -> bool:

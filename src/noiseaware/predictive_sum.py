@@ -10,6 +10,7 @@
 Small counts and very skewed sums are far from normal, so that no expansion about a normal law serves them.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -108,9 +109,15 @@ def _noise_below(noise: AbstractMechanism, scale: float, x: np.ndarray) -> np.nd
     return special.ndtr(x / scale)
 
 
+@functools.lru_cache(maxsize=64)
+def _probabilities(a: float, b: float) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles of Beta(a, b), and what they leave to 1: of thousands of releases they are the same."""
+    return special.betaincinv(a, b, _SHARES), special.betaincinv(b, a, _SHARES[::-1])
+
+
 def _successes(prior: Beta, trials: int) -> Law:
     a, b = float(prior.a), float(prior.b)
-    theta, rest = special.betaincinv(a, b, _SHARES), special.betaincinv(b, a, _SHARES[::-1])
+    theta, rest = _probabilities(a, b)
 
     def above(t: float | np.ndarray) -> np.ndarray:
         k = np.clip(np.ceil(t), 1, trials)
@@ -131,7 +138,7 @@ def _successes(prior: Beta, trials: int) -> Law:
 
 def _failures(prior: Beta, n: int) -> Law:
     a, b = float(prior.a), float(prior.b)
-    theta, rest = special.betaincinv(a, b, _SHARES), special.betaincinv(b, a, _SHARES[::-1])
+    theta, rest = _probabilities(a, b)
 
     def above(t: float | np.ndarray) -> np.ndarray:
         found = (_WEIGHTS * special.betainc(np.maximum(np.ceil(t), 1), n, rest)).sum()

@@ -40,7 +40,9 @@ def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibra
         "report.html",
         title=_title(posterior),
         headline=words.headline(posterior),
-        impossible=next((s for s in map(words.impossible, posterior.releases) if s not in posterior.concerns), None),
+        impossible=next(
+            (s for s in map(words.impossible, posterior.releases) if s and s not in posterior.concerns), None
+        ),
         naive=words.naive_headline(posterior),
         exactness=words.exactness(posterior),
         facts=[fact for release in posterior.releases for fact in words.facts(release)],

@@ -60,6 +60,17 @@ def test_a_log_is_told_how_far_a_conversion_is(run, counts, monkeypatch, tmp_pat
     assert lines[-1] == "rows: 2 releases"
 
 
+def test_rows_that_have_concerns_are_counted_and_the_first_is_named(run, tmp_path):
+    rows = "north,31,discrete_laplace,4\nsouth,-90,discrete_laplace,4\neast,250,discrete_laplace,4\n"
+    (tmp_path / "far.csv").write_text("place,value,family,scale\n" + rows)
+    done = run("convert", "far.csv", "--prior", "gamma(1, 0.05)", "--seed", 1, "--quiet")
+    assert done.exit_code == 0
+    (sentence,) = done.stderr.splitlines()
+    told = "noiseaware: 2 of 3 rows speak against what is taken for granted; the first is number 2 ("
+    assert sentence.startswith(told + "place = south): The released sum of ")
+    assert "is 22.5 noise scales beyond any that a table of n records has" in sentence
+
+
 def test_refusals(refused, counts):
     assert "--prior or --output must be given" in refused("convert", counts)
     assert "columns must include 'estimate'" in refused("convert", counts, "--as", "census_estimates", "-o", "rows")

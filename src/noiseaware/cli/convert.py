@@ -3,11 +3,13 @@
 import csv
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from noiseaware.cli.failure import say
 from noiseaware.cli.progress import Quiet, counting, say_done, working
 
 if TYPE_CHECKING:
@@ -60,11 +62,15 @@ def convert(
         _save(releases, Path(output), force=force, is_quiet=quiet)
     if prior is not None:
         from noiseaware.cli.prior import parse
+        from noiseaware.concern import of_many
         from noiseaware.group import infer_each
 
-        with counting("posteriors", is_quiet=quiet) as progress:
+        with counting("posteriors", is_quiet=quiet) as progress, warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # what they say is said below, of rows
             found = infer_each(releases, parse(prior), num_draws=draws, seed=seed, progress=progress)
         _print(found)
+        if (concerned := of_many(found, "rows")) is not None:
+            say(concerned)
         made = f"{len(found):,} {'posterior' if len(found) == 1 else 'posteriors'}"
         say_done(made, time.perf_counter() - started, is_quiet=quiet)
 
