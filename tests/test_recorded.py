@@ -1,5 +1,6 @@
 """The mean and variance of the values as recorded within bounds: named, first everywhere, and what is warned of."""
 
+import dataclasses
 import json
 
 import jax
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 import noiseaware as na
 from noiseaware import words
 from noiseaware.cli import app
+from noiseaware.marginal import Drawn
+from noiseaware.plot import curves
 from noiseaware.sampler import hmc
 
 F, P = na.family, na.prior
@@ -107,6 +110,80 @@ def test_a_tenth_taken_for_moved_is_spoken_of(share, warns):
         assert all("column is not of this family" in one for one in posterior.concerns)
 
 
+def test_what_few_records_leave_open_is_not_spoken_of():
+    """Half of the draws take 2 % for moved, and half 40 %: of this the release says nothing."""
+    few, many = (posterior_of("normal", share=share) for share in (0.02, 0.4))
+    draws = {name: np.concatenate([few.draws[name], many.draws[name]]) for name in few.draws}
+    posterior = dataclasses.replace(few, draws=draws)
+    assert sum(posterior.moved["x"]) == pytest.approx(0.21, rel=1e-6)
+    assert posterior.concerns == ()
+
+
+def test_honest_small_tables_are_not_spoken_of(seed):
+    """Hardly any of thirty, each of ten records of N(50, 10²) within three standard deviations."""
+    rng, n, scale = np.random.default_rng(seed), 10, 120.0
+    family, noise = F.Normal("x", (20, 80), variance=100), na.mechanism.Laplace(scale)
+    sums = rng.normal(50, 10, (30, n)).clip(20, 80).sum(1) + rng.laplace(scale=scale, size=30)
+    releases = [na.Release(family=family, values=[value], n=n, mechanism=noise) for value in sums]
+    found = na.infer_each(releases, P.Normal(50, 400), num_draws=400, seed=1)
+    assert sum("takes" in concern for posterior in found for concern in posterior.concerns) <= 2
+
+
+@pytest.mark.parametrize(("prior", "warns"), [(P.Gamma(8, 2), False), (P.Gamma(80, 8), True)])
+def test_of_one_sum_only_what_the_prior_did_not_expect_is_spoken_of(prior, warns):
+    """Waits of rate 4 have 14 % above 0.5, and of rate 10 almost none."""
+    family = F.Exponential("x", (0, 0.5))
+    release = na.Release(family=family, values=[216.0], n=1000, mechanism=na.mechanism.Laplace(1.0))
+    posterior = na.Posterior({"theta": np.full(400, 4.0)}, release, prior, "exact", None, 0)
+    assert any("takes 14 % of x" in concern for concern in posterior.concerns) == warns
+
+
+def test_dropped_records_have_no_recorded_numbers():
+    """A sum does not say whether records were left out as values of the law, or as sentinels, or as empty cells."""
+    for family, prior, values in (
+        (F.Normal("x", (0, 100), variance=225, outside="drop"), P.Normal(45, 100), [180_000.0]),
+        (F.Normal("x", (0, 100), outside="drop"), P.NormalInverseGamma(45, 1, 3, 900), [-100.0, 900.0]),
+    ):
+        release = na.Release(family=family, values=values, n=5000, mechanism=na.mechanism.Laplace(50.0))
+        draws = {"mean": np.full(400, 90.0), "variance": np.full(400, 225.0)}
+        draws = {name: draws[name] for name in family.parameters}
+        for method in ("hmc", "naive"):
+            posterior = na.Posterior(draws, release, prior, method, None, 0)
+            assert posterior.recorded == {}
+            assert list(posterior.marginals()) == list(family.parameters)
+            assert len(posterior.prior_marginals()) == len(posterior.naive_marginals()) == len(family.parameters)
+            assert set(posterior.truths(dict.fromkeys(draws, 40.0))) == set(family.parameters)
+        posterior = na.Posterior(draws, release, prior, "hmc", None, 0)
+        assert posterior.moved["x"][1] == pytest.approx(stats.norm.sf(10 / 15))
+        (said,) = [concern for concern in posterior.concerns if "takes 25 % of x" in concern]
+        assert "or has empty or sentinel cells: missing='leave_out' leaves those out" in said
+        assert "recorded numbers" not in said
+
+
+VAGUE = {
+    "exponential": (F.Exponential("x", (0, 24)), P.Gamma(0.01, 0.01), [7700.0], "exact"),
+    "rate": (F.Gamma("x", (0, 24), shape=2.0), P.Gamma(0.001, 0.001), [7700.0], "exact"),
+    "geometric": (F.Geometric("x", (0, 24)), P.Beta(0.01, 0.01), [3000.0], "naive"),
+    "normal": (F.Normal("x", (0, 24)), P.NormalInverseGamma(0, 0.01, 0.01, 0.01), [10.0, 300.0], "naive"),
+}
+
+
+@pytest.mark.parametrize("name", VAGUE)
+def test_priors_that_floating_point_numbers_cannot_hold_have_curves_all_the_same(name):
+    """Of rates that are 0 and variances that are infinite, as one draw in a few is."""
+    family, prior, values, method = VAGUE[name]
+    release = na.Release(family=family, values=values, n=1000, mechanism=na.mechanism.Laplace(48.0))
+    rng = np.random.default_rng(0)
+    draws = {name: rng.gamma(50.0, 0.002, 200) for name in family.parameters}
+    posterior = na.Posterior(draws, release, prior, method, None, 0)
+    for believed in posterior.prior_marginals()[: len(posterior.recorded)]:
+        assert isinstance(believed, Drawn)
+        assert np.isfinite(believed.draws).all()
+        with jax.enable_x64(True):
+            assert np.isfinite(believed.log_density(jax.numpy.array([3.0, 5.0]))).all()
+    assert {number.name for number in curves(posterior, {})} == set(posterior.marginals())
+
+
 def test_infer_warns_and_the_page_and_the_command_say_so(tmp_path):
     """A count of which half lies beyond the bound; exact for the family all the same."""
     release = na.Release(family=F.Poisson("visits", (0, 2)), values=[160], n=100, mechanism=na.mechanism.Laplace(2.0))
@@ -114,7 +191,8 @@ def test_infer_warns_and_the_page_and_the_command_say_so(tmp_path):
         posterior = na.infer(release, P.Gamma(2, 1), num_draws=400, seed=1)
     assert posterior.is_exact
     assert posterior.explanation is None
-    assert "another family" in posterior.concerns[0]
+    assert "more than the prior expected" in posterior.concerns[0]
+    assert "Wider bounds" not in posterior.concerns[0]
     posterior.report(tmp_path / "page.html", truth=2.0)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     for text in (
@@ -155,7 +233,7 @@ def test_the_naive_interval_is_held_against_what_the_noise_did_and_not_the_clamp
     posterior = na.Posterior(draws, release, prior, "hmc", None, 0)
     assert sum(posterior.moved["t"]) > 0.1
     assert "interval" not in words.naive_headline(posterior)
-    assert "Wider bounds would help." in posterior.concerns[0]
+    assert "then slopes may be wrong. Wider bounds would help." in posterior.concerns[0]
 
 
 def laws(rng, n: int) -> dict[str, tuple[np.ndarray, tuple[float, float]]]:

@@ -7,9 +7,12 @@ They are about the model and the release, not about how well the posterior of th
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from noiseaware.family import AbstractFamily, MultivariateNormal, NormalMean, NormalMeanVariance
+import numpy as np
+
+from noiseaware.family import AbstractFamily, MultivariateNormal, NormalMeanVariance
 from noiseaware.possible import FAR, farthest
 from noiseaware.predictive import LEAST
+from noiseaware.recorded import beyond, is_dropped, prior_draws
 from noiseaware.words import impossible, number, shown
 
 if TYPE_CHECKING:
@@ -17,13 +20,15 @@ if TYPE_CHECKING:
 
 MOST_MOVED = 0.1
 """The share of a column's records that may be taken for moved before it is said."""
+_SURELY = 0.05
+"""The quantile of the share over draws that must lie above: a small table leaves room for many, without saying so."""
 _LEAST_WRITTEN = 1e-12
 _TOLD = 0.01  # of the records beyond a bound: fewer are not told
 
 
 def of(posterior: "Posterior") -> tuple[str, ...]:
     """All sentences there are on a posterior."""
-    moved = (_moved(posterior, column) for column, ends in posterior.moved.items() if sum(ends) > MOST_MOVED)
+    moved = (_moved(posterior, column) for column in posterior.moved if _is_many(posterior, column))
     return (*_impossible(posterior), *_conflict(posterior), *moved)
 
 
@@ -60,25 +65,53 @@ def _conflict(posterior: "Posterior") -> list[str]:
     return [f"The prior and the release disagree: {sentence} the two. {asks}"]
 
 
+def _is_many(posterior: "Posterior", column: str) -> bool:
+    """Whether all but few draws take more than a tenth of a column for lying beyond its bounds.
+
+    One sum never speaks against a law: of it, only more than the prior had expected is worth a word.
+    """
+    family = posterior.release.family
+    shares = beyond(family, posterior.draws)
+    if not shares:
+        return sum(posterior.moved[column]) > MOST_MOVED  # of a regression, by the release alone
+    least = _quantile(shares[column], _SURELY)
+    if least <= MOST_MOVED or not _is_one_sum(family):
+        return least > MOST_MOVED
+    return least > _quantile(beyond(family, prior_draws(family, posterior.prior))[column], 0.5)
+
+
+def _quantile(ends: tuple[np.ndarray, np.ndarray], q: float) -> float:
+    """A quantile of the share beyond either bound."""
+    return float(np.nanquantile(np.add(*ends), q))
+
+
+def _is_one_sum(family: AbstractFamily) -> bool:
+    return len(family.statistics) == 1
+
+
 def _moved(posterior: "Posterior", column: str) -> str:
     """On a column many of whose records are taken for lying beyond its bounds."""
     family, ends = posterior.release.family, posterior.moved[column]
     bounds = _bounds(family, column)
     words = zip(ends, ("below", "above"), bounds, strict=True)
     where = " and ".join(f"{_percent(share)} {side} {number(end)}" for share, side, end in words if share > _TOLD)
-    became = "left out" if getattr(family, "outside", "clamp") == "drop" else "moved to the bound"
-    wrong = "the recorded numbers hold, and the parameters do not" if posterior.recorded else "slopes are wrong"
+    became = "left out" if is_dropped(family) else "moved to the bound"
     of_column = shown(column) if family.columns else "the records"
-    return (
-        f"The fit takes {_percent(sum(ends))} of {of_column} for values beyond the bounds, {became} ({where}). "
-        f"If so many are not there, the column is not of this family: then {wrong}. "
-        f"{_help(family, bounds)}"
-    )
+    told = f"The fit takes {_percent(sum(ends))} of {of_column} for values beyond the bounds, {became} ({where})"
+    doubt = "If so many are not there, the column is not of this family"
+    if is_dropped(family):
+        empty = "missing='leave_out' leaves those out, once a sentinel is an empty cell"
+        return f"{told}. {doubt}, or has empty or sentinel cells: {empty}."
+    if _is_one_sum(family):
+        rest = "The recorded numbers hold whatever the law, and the parameters as far as it is of this family"
+        return f"{told}, more than the prior expected. {rest}."
+    wrong = "the recorded numbers hold, and the parameters do not" if posterior.recorded else "slopes may be wrong"
+    return f"{told}. {doubt}: then {wrong}. {_help(family, bounds)}"
 
 
 def _help(family: AbstractFamily, bounds: tuple[float, float]) -> str:
     """What would help, said of the case at hand."""
-    if isinstance(family, NormalMean | NormalMeanVariance) and bounds[0] >= 0:
+    if isinstance(family, NormalMeanVariance) and bounds[0] >= 0:
         return "Wider bounds would help or, for a positive skewed column, the gamma family."
     if isinstance(family, MultivariateNormal) or hasattr(family, "x"):
         return "Wider bounds would help."

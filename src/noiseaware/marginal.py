@@ -29,6 +29,7 @@ from noiseaware.prior import (
 
 PROBABILITY = 0.95
 _DRAWS = 20_000
+_LARGEST = 1e150  # of a draw: the square of a larger one is no number
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,13 @@ def numbers(family: AbstractFamily, theta: Mapping[str, np.ndarray]) -> dict[str
     }
 
 
+def drawn(draws: np.ndarray) -> "Drawn":
+    """What draws tell of a distribution: those that are too large for a number are left out, as vague priors have."""
+    return Drawn(draws[np.abs(draws) < _LARGEST])
+
+
 class Drawn(AbstractScalarPrior):
-    """A distribution that is known by draws alone."""
+    """A distribution that is known by draws alone, all of them finite."""
 
     draws: np.ndarray
 
@@ -116,7 +122,7 @@ class Drawn(AbstractScalarPrior):
     def log_density(self, theta):
         from scipy.stats import gaussian_kde
 
-        if np.ptp(self.draws) == 0:
+        if len(self.draws) == 0 or np.ptp(self.draws) == 0:
             return jax.numpy.full(np.shape(theta), -np.inf)  # all at one point: no curve
         return jax.numpy.log(np.maximum(gaussian_kde(self.draws)(np.asarray(theta)), np.finfo(float).tiny))
 
@@ -138,9 +144,9 @@ def _of_wishart(distribution: NormalInverseWishart) -> list[AbstractScalarPrior]
     d = len(distribution.mean)
     known = distribution.marginals()
     with jax.enable_x64(True):
-        drawn = np.asarray(distribution.sample(jax.random.key(0), (_DRAWS,)))[:, d:].reshape(-1, d, d)
+        covariance = np.asarray(distribution.sample(jax.random.key(0), (_DRAWS,)))[:, d:].reshape(-1, d, d)
     pairs = [(i, j) for i in range(d) for j in range(i, d)]
-    return [*known[:d], *(known[d + i] if i == j else Drawn(drawn[:, i, j]) for i, j in pairs)]
+    return [*known[:d], *(known[d + i] if i == j else drawn(covariance[:, i, j]) for i, j in pairs)]
 
 
 def quantile(marginal: AbstractScalarPrior, q: float) -> float:

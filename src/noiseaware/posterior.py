@@ -264,8 +264,9 @@ class Posterior:
     def recorded(self) -> dict[str, np.ndarray]:
         """Draws of the mean, and variance where squares were released, of the values as recorded within their bounds.
 
-        Of clamped records: those beyond a bound count as the bound. Of dropped ones: they do not count. Empty where no
-        bound cuts into the support. They follow from `draws`, and hold whatever the law behind the bounds is.
+        Of clamped records, of which those beyond a bound count as the bound: they follow from `draws`, are what was
+        summed, and so hold whatever the law behind the bounds is. Empty where no bound cuts into the support, and of
+        dropped records, since a sum does not say how many it left out.
         """
         return (
             recorded.numbers(self.release.family, self.draws, is_altered=self._knows_bounds) if self._is_alike else {}

@@ -173,7 +173,7 @@ def gloss(release: Release, name: str) -> str:
 
 
 def behind(release: Release) -> str | None:
-    """The law that parameters are of, where recorded numbers stand before them: the normal law behind the bounds."""
+    """The law that parameters are of, where bounds cut into it: the normal law behind the bounds."""
     family = release.family
     has_columns = isinstance(family, AbstractNumberFamily | MultivariateNormal)
     if not has_columns or not family.is_altered:
@@ -185,8 +185,6 @@ def _recorded(release: Release, name: str) -> str:
     """What a recorded number is: the mean of the values as recorded within their bounds."""
     kind, _, column = name.removeprefix("recorded ").partition("[")
     values = f"{shown(column.removesuffix(']'))}" if column else "the values"
-    if getattr(release.family, "outside", "clamp") == "drop":
-        return f"the {kind} of {values} within the bounds, others left out"
     return f"the {kind} of {values} as recorded within the bounds"
 
 

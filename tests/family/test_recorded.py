@@ -91,6 +91,28 @@ def test_draws_as_far_away_as_noise_may_send_them_have_an_answer(name, outside):
     assert ((found.variance >= 0) & (found.variance <= 12.26)).all()
 
 
+def test_parameters_that_vague_priors_have_put_every_record_at_an_end():
+    """Rates that are 0, counts beyond all numbers, and normal laws far wider than the bounds."""
+    rates = np.array([0.0, 1e-320, 1e-200, 1e-150])
+    for family, draws in (
+        (F.Exponential("x", (0, 3)), {"theta": rates}),
+        (F.Gamma("x", (0, 3), shape=2.0), {"rate": rates}),
+        (F.Gamma("x", (0, 3)), {"shape": np.full(4, 2.0), "rate": rates}),
+        (F.Poisson("x", (0, 3)), {"theta": np.array([1e150, 1e200, 1e300, np.inf])}),
+        (F.Geometric("x", (0, 3)), {"theta": rates}),
+    ):
+        with np.errstate(all="ignore"):
+            found = family.recorded(draws)
+        np.testing.assert_allclose(found.mean, 3.0, rtol=1e-6)
+        np.testing.assert_allclose(found.variance, 0.0, atol=1e-6)
+        np.testing.assert_allclose(found.above, 1.0)
+    wide = F.Normal("x", (0, 8)).recorded(
+        {"mean": np.full(4, 3.0), "variance": np.array([0.99e10, 1.01e10, 1e30, np.inf]) * 16}
+    )
+    np.testing.assert_allclose(wide.mean, 4.0, atol=1e-4)
+    np.testing.assert_allclose(wide.variance, 16.0, rtol=2e-5)
+
+
 def test_each_column_of_several_is_told_by_itself():
     family = F.MultivariateNormal(["a", "b"], bounds={"a": (0, 8), "b": (-1, 1)})
     mean, covariance = np.array([[3.0, 0.5]]), np.array([[[4.0, 0.3], [0.3, 2.0]]])

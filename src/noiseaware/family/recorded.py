@@ -18,6 +18,8 @@ from noiseaware.family._clipped import powers
 
 Draws = Float[np.ndarray, "..."]
 _RARE = 1e-10  # of records within the bounds: below, differences of probabilities have no figures left
+_TINY, _HUGE = 1e-150, 1e150  # of a rate or mean count: beyond, a square is no number, and every record at one end
+_WIDE = 1e5  # of sd over half the bounds' width: above, moments by differences of probabilities have no figures left
 _STRAIGHT = 1e-4  # of a fall of log density within the bounds: below, a straight line is as good to eight figures
 
 
@@ -58,6 +60,9 @@ def normal(mean: Draws, variance: Draws, bounds: tuple, *, keeps_outside: bool =
     m, sd = (mean - centre) / half, np.sqrt(variance) / half
     below, above = special.ndtr((-1 - m) / sd), special.ndtr((m - 1) / sd)
     one, two = normal_powers(m, sd, 2, keeps_outside=keeps_outside)
+    if keeps_outside:  # of a law so wide all but none are within the bounds, and those evenly
+        one = np.where(sd > _WIDE, above - below, one)
+        two = np.where(sd > _WIDE, 1 - 2 / 3 * np.maximum(1 - below - above, 0.0), two)
     if not keeps_outside:
         # far away, what is left within the bounds is exponential from the nearer one
         away = np.where(m > 0, m - 1, m + 1) / sd**2
@@ -76,6 +81,7 @@ def gamma(shape: Draws | float, rate: Draws, bounds: tuple, *, keeps_outside: bo
         bounds[1] <= 0 and not keeps_outside
     ):  # no record is ever within, and the nearest number that could be is the end
         return Recorded(np.full_like(rate, bounds[1]), np.zeros_like(rate), np.zeros_like(rate), np.ones_like(rate))
+    rate = np.maximum(rate, _TINY)
     low, high = (np.maximum(bound, 0.0) * rate for bound in bounds)
     below, above = special.gammainc(shape, low), special.gammaincc(shape, high)
     inside = [_between(special.gammainc, special.gammaincc, shape + k, low, high) for k in range(3)]
@@ -93,6 +99,7 @@ def gamma(shape: Draws | float, rate: Draws, bounds: tuple, *, keeps_outside: bo
 def poisson(theta: Draws, bounds: tuple, *, keeps_outside: bool = True) -> Recorded:
     """Of a Poisson law, by its factorial moments: E[x; a ≤ x ≤ b] = θ P(a − 1 ≤ x ≤ b − 1)."""
     low, high = bounds
+    theta = np.minimum(theta, _HUGE)
     below, above = _at_most(low - 1, theta), special.gammainc(high + 1, theta) if high >= 0 else np.ones_like(theta)
     inside = [_counts_between(low - k, high - k, theta) for k in range(3)]
     one, two = theta * inside[1], theta**2 * inside[2] + theta * inside[1]
