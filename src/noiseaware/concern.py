@@ -39,10 +39,10 @@ def of_many(posteriors: "Sequence[Posterior]", what: str) -> str | None:
         return None
     first = posteriors[places[0]]
     group = ", ".join(f"{shown(column)} = {shown(str(level))}" for column, level in first.release.origin.group)
-    have = "speaks" if len(places) == 1 else "speak"
+    verb = "speaks" if len(places) == 1 else "speak"
     name = f"number {places[0] + 1:,}{f' ({group})' if group else ''}"
     return (
-        f"{len(places):,} of {len(posteriors):,} {what} {have} against what is taken for granted; the first is {name}: "
+        f"{len(places):,} of {len(posteriors):,} {what} {verb} against what is taken for granted; the first is {name}: "
         f"{first.concerns[0]}"
     )
 
