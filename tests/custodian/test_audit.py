@@ -183,6 +183,7 @@ PLANS = {
     "squares": (FAMILIES["exponential"], {"rho": 1}),
     "person": (FAMILIES["bernoulli"], {"epsilon": 1, "unit": "patient", "max_records": 3}),
     "left_out": (na.family.Exponential("x", bounds=(10, 48)), {"epsilon": 1, "missing": "leave_out"}),
+    "words": (FAMILIES["bernoulli"], {"epsilon": 1, "true": ["F"], "missing": "leave_out"}),
     "groups": (FAMILIES["exponential"], {"epsilon": 1, "by": "region", "levels": {"region": ["north", "south"]}}),
     "person_in_groups": (
         FAMILIES["bernoulli"],

@@ -188,6 +188,7 @@ def test_the_posterior_says_what_it_neglects():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The fit takes:RuntimeWarning")  # bounds that chance has put low are modelled
 def test_intervals_cover_the_truth_when_bounds_are_private(seed):
     """θ from the prior, 400 records, a release, an interval of 90 %: 150 trials put the coverage within 4.5 sd."""
     rng, prior, num_trials = np.random.default_rng(seed), na.prior.Gamma(8, 2), 150

@@ -35,6 +35,7 @@ _SIZES = (1, 20, 100, 400)  # of tables whose bounds are chosen
 _OFF = (-0.1, -0.03, 0.0)  # from a quantile, in parts of all records: where about half of the choices are below
 
 
+_NO_WORD = "-" * 101  # longer than a word that is yes may be
 _SEEN = 0.2  # an event of choices is worth looking for if it is so likely
 
 
@@ -92,12 +93,21 @@ def _words(copies: int, terms: Terms) -> str:
 
 def _frame(family: AbstractFamily, terms: Terms, row: tuple, copies: int, groups: int) -> pd.DataFrame:
     """Copies of a record, all of one person, in each of so many groups."""
-    columns = dict(zip(family.columns, row, strict=True))
+    columns = _cells(family, row, terms)
     keys = [()] if terms.groups is None else terms.groups.keys[:groups]
     named = () if terms.groups is None else terms.groups.columns
     person = {} if terms.unit is None or terms.unit.column in columns else {terms.unit.column: 1}
     frame = pd.DataFrame([columns | person | dict(zip(named, key, strict=True)) for key in keys])
     return frame.loc[frame.index.repeat(copies)].reset_index(drop=True)
+
+
+def _cells(family: AbstractFamily, row: Sequence[Any], terms: Terms) -> dict[str, Any]:
+    """A record as its columns hold it: by words, where only some words are yes."""
+    cells = dict(zip(family.columns, row, strict=True))
+    for column in family.yes_or_no if terms.cells.true else ():
+        if cells[column] is not None:
+            cells[column] = terms.cells.true[0] if cells[column] >= 1 else _NO_WORD
+    return cells
 
 
 def _noisy(family: AbstractFamily, terms: Terms, tables: Sequence[pd.DataFrame]) -> list[Noisy]:
@@ -179,7 +189,7 @@ def _ends(family: AbstractFamily) -> list[list[Any]]:
 def _totals(family: AbstractFamily, row: Sequence[Any], exponent: int, terms: Terms) -> list[int]:
     """The sums and n of a table of one record, or of none."""
     values = row or _rows(family)[0]
-    frame = pd.DataFrame({column: [value] for column, value in zip(family.columns, values, strict=True)})
+    frame = pd.DataFrame({column: [value] for column, value in _cells(family, values, terms).items()})
     sums, n = Table(frame if row else frame[:0]).sums(family, exponent, least=0, cells=terms.cells)
     return [*sums, n]
 
