@@ -49,10 +49,9 @@ def test_json_is_for_machines(run, plan):
     assert 1000 < wait["needed"] <= 12_000
 
 
-def test_too_few_releases_have_no_tick_and_say_how_many_it_takes(run, plan):
-    plan.write_text(
-        plan.read_text().replace("epsilon = 0.5", "epsilon = 0.05")
-    )  # of which a thousand show next to nothing
+def test_too_few_releases_have_no_tick_and_say_how_many_it_takes(run, plan, tmp_path):
+    """Of a twentieth, a thousand show next to nothing."""
+    (tmp_path / plan).write_text(PLAN.replace("epsilon = 0.5", "epsilon = 0.05"))
     done = run("audit", plan, "--releases", 1000, env={"COLUMNS": "160"})
     assert done.exit_code == 2
     wait = next(line for line in done.stdout.splitlines() if line.startswith("wait.json"))
