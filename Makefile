@@ -53,7 +53,7 @@ figures: $(VENV)/.test ## the pictures of the README and the documentation
 	@set -e; for script in docs/figures/*.py; do $(BIN)/python $$script; done
 
 schema: $(VENV)/.custodian ## the published JSON Schema of a release
-	$(BIN)/python -c "import json; from noiseaware.artifact import _Document as d; print(json.dumps(d.model_json_schema(), indent=2))" \
+	$(BIN)/python -c "import json; from noiseaware.evidence.release import _Document as d; print(json.dumps(d.model_json_schema(), indent=2))" \
 		> src/noiseaware/release.schema.json
 
 hashes: .venv-tools/.uv ## constraints-hashed.txt, from constraints.txt

@@ -17,7 +17,7 @@ from arviz_stats.base import array_stats
 
 import noiseaware as na
 from noiseaware.sampler import augmentation
-from noiseaware.trial import simulate
+from noiseaware.study.simulate import simulate
 
 N, CHAINS, DRAWS, THIN = 100, 64, 250, 4
 EPSILONS = (0.03, 0.1, 0.3, 1.0)

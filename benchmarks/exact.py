@@ -21,7 +21,7 @@ from gibbs import sigmoid, successes
 from noiseaware.family import Bernoulli
 from noiseaware.mechanism import DiscreteLaplace
 from noiseaware.prior import Beta
-from noiseaware.sampler import _parameter
+from noiseaware.sampler import scalar_posterior
 
 N, A, B, DRAWS = 1000, 10.0, 10.0, 100_000
 
@@ -40,9 +40,9 @@ def median_time(work, repeats: int = 7) -> float:
 def ours(y: float, n: int, epsilon: float):
     key, family = jax.random.key(0), Bernoulli()
     arguments = (key, family, Beta(A, B), DiscreteLaplace(1 / epsilon), jnp.asarray(y), float(n))
-    listed = _parameter.num_listed(family, float(n))
+    listed = scalar_posterior.num_listed(family, float(n))
     start = time.perf_counter()
-    compiled = _parameter.draws.lower(*arguments, num_draws=DRAWS, listed=listed).compile()
+    compiled = scalar_posterior.draws.lower(*arguments, num_draws=DRAWS, listed=listed).compile()
     compile_time = time.perf_counter() - start
     return median_time(lambda: compiled(*arguments).block_until_ready()), compile_time
 

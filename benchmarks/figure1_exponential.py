@@ -12,12 +12,12 @@ import jax
 import numpy as np
 import table
 
-from noiseaware import ecdf
 from noiseaware.mechanism import Laplace
 from noiseaware.reproduce import model as study
 from noiseaware.reproduce.figure1 import FULL
 from noiseaware.reproduce.model import MODELS
-from noiseaware.sampler import _parameter
+from noiseaware.sampler import scalar_posterior
+from noiseaware.study import ecdf
 
 N, EPSILON = 1000, 0.01
 MODEL = next(m for m in MODELS if m.is_scaled)
@@ -30,7 +30,7 @@ def exact(key, trials: study.Trials, num_draws: int) -> np.ndarray:
     def one(at):
         key, rate, y = at
         prior = type(MODEL.prior)(trials.prior.shape[0], rate)
-        return _parameter.draws(key, MODEL.family, prior, mechanism, y, float(N), num_draws=num_draws)
+        return scalar_posterior.draws(key, MODEL.family, prior, mechanism, y, float(N), num_draws=num_draws)
 
     keys = jax.random.split(key, len(trials.n))
     return np.asarray(jax.lax.map(one, (keys, trials.prior.rate, trials.y[:, 0]), batch_size=50))

@@ -13,7 +13,7 @@ import numpy as np
 import table
 
 import noiseaware as na
-from noiseaware.planning import Plan
+from noiseaware.study.plan import Plan
 
 family, prior = na.family, na.prior
 LEVELS = [f"level {j}" for j in range(6)]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.artifact import SCHEMA_VERSION, from_json
-from noiseaware.words import facts
+from noiseaware.evidence.release import SCHEMA_VERSION, from_json
+from noiseaware.report.words import facts
 
 GIVEN = {"family": na.family.Bernoulli(), "values": [3], "n": 10, "mechanism": na.mechanism.Laplace(1.0)}
 WRONG = [
@@ -28,8 +28,8 @@ WRONG = [
     ({"mechanism": None}, "mechanism must be one of noiseaware.mechanism, such as .*, got None."),
     ({"mechanism": [na.mechanism.Laplace(1.0)]}, "mechanism must be one of noiseaware.mechanism, such as"),
     ({"n_mechanism": 3.0}, "n_mechanism must be one of noiseaware.mechanism, such as .*, got 3.0."),
-    ({"guarantee": "pure"}, "guarantee must be one of noiseaware.privacy, such as .*, got 'pure'."),
-    ({"origin": 3}, "origin must be one of noiseaware.document, such as .*, got 3."),
+    ({"guarantee": "pure"}, "guarantee must be one of noiseaware.privacy.promise, such as .*, got 'pure'."),
+    ({"origin": 3}, "origin must be one of noiseaware.evidence.json, such as .*, got 3."),
     ({"within": 3}, "within must be a list of intervals, one for each value, got 3."),
     ({"grid": "fine"}, "grid must be a number, got 'fine'."),
     ({"n": 10.0}, "n must be a whole number from 1 to 1,000,000,000,000,000, got 10.0."),
@@ -138,7 +138,8 @@ def test_a_file_that_asks_for_much_is_refused_in_a_short_sentence(change, rule):
 def test_a_file_of_many_columns_takes_no_memory():
     """35 kB of JSON took 1.6 GB."""
     family = {"name": "multivariate_normal", "columns": [f"c{i}" for i in range(4000)]}
-    code = "import resource, sys; from noiseaware.artifact import from_json; before = resource.getrusage(0).ru_maxrss\n"
+    code = "import resource, sys; from noiseaware.evidence.release import from_json\n"
+    code += "before = resource.getrusage(0).ru_maxrss\n"
     code += "try: from_json(sys.stdin.read())\nexcept ValueError: print(resource.getrusage(0).ru_maxrss - before)"
     text = json.dumps(FILE | {"family": family})
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)

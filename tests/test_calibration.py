@@ -12,8 +12,9 @@ import pytest
 import scipy.stats
 
 import noiseaware as na
-from noiseaware import calibration, ecdf, posterior
-from noiseaware.calibration import Calibration
+from noiseaware.posterior import posterior
+from noiseaware.study import calibration, ecdf
+from noiseaware.study.calibration import Calibration
 
 SCRIPT = pathlib.Path(__file__).parent.parent / "benchmarks" / "calibration.py"
 

@@ -11,7 +11,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.cli.prior import parse
-from noiseaware.explorer import Server
+from noiseaware.report.explorer import Server
 
 RELEASE = na.Release(
     family=na.family.Bernoulli("<script>alert(1)</script>"),

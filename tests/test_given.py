@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from noiseaware.given import shown, whole
+from noiseaware.check import shown, whole
 
 
 @pytest.mark.parametrize("value", [3, np.int64(3), np.uint8(3)])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.artifact import Origin
+from noiseaware.evidence.release import Origin
 
 PRIOR = na.prior.Gamma(2, 0.1)
 
@@ -47,7 +47,7 @@ def test_the_seed_decides_and_no_two_share_their_draws(seed):
 def test_many_go_through_in_batches_and_each_is_told(seed, monkeypatch):
     releases = [count(y, na.mechanism.DiscreteLaplace(3.0)) for y in range(12)]
     whole, told = na.infer_each(releases, PRIOR, num_draws=50, seed=seed), []
-    monkeypatch.setattr("noiseaware.group._AT_A_TIME", 5)
+    monkeypatch.setattr("noiseaware.posterior.each._AT_A_TIME", 5)
     progress = lambda done, total: told.append((done, total))  # noqa: E731
     parts = na.infer_each(releases, PRIOR, num_draws=50, seed=seed, progress=progress)
     assert told == [(done, 12) for done in range(1, 13)]

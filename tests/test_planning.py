@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware import tally, weighting
-from noiseaware.planning import plan
-from noiseaware.width import TAILS, Noise, records_worth
+from noiseaware.study import tally, weighting
+from noiseaware.study.plan import plan
+from noiseaware.study.width import TAILS, Noise, records_worth
 
 family, prior = na.family, na.prior
 SETTINGS = {

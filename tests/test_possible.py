@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware import possible, words
+from noiseaware.evidence import possible
+from noiseaware.report import words
 
 F, M = na.family, na.mechanism
 SEVERAL = F.MultivariateNormal(["a", "b"], bounds=(-1, 1))

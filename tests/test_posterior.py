@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware import posterior as posterior_module
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
-from noiseaware.utility import utility
+from noiseaware.posterior import posterior as posterior_module
+from noiseaware.study.utility import utility
 
 COUNT = na.Release(
     family=na.family.Bernoulli("ill"), values=[231], n=1000, mechanism=na.mechanism.DiscreteLaplace(10.0)

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.prediction import of_conjugate
+from noiseaware.posterior.prediction import of_conjugate
 
 BOUNDS = {"age": (0, 100), "bmi": (10, 60), "pressure": (60, 220)}
 FAMILY = na.family.LinearRegression(["age", "bmi"], "pressure", bounds=BOUNDS)

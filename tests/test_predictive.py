@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware import predictive
+from noiseaware.posterior import predictive
 
 F, P, M = na.family, na.prior, na.mechanism
 

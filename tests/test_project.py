@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 import noiseaware
-from noiseaware import artifact
+from noiseaware.evidence import release
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -60,7 +60,7 @@ def test_hashed_constraints_are_of_the_same_versions():
 
 
 def test_published_schema_is_that_of_the_code():
-    assert artifact.json_schema() == json.loads(json.dumps(artifact._Document.model_json_schema()))
+    assert release.json_schema() == json.loads(json.dumps(release._Document.model_json_schema()))
 
 
 def test_vision_is_three_lines():

@@ -86,7 +86,7 @@ def test_the_analyst_loads_nothing_of_the_custodian():
 
 
 def test_every_extra_that_is_named_brings_the_package():
-    from noiseaware.extra import _EXTRAS, explained
+    from noiseaware.check import _EXTRAS, explained
 
     extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for extra, packages in _EXTRAS.items():

@@ -10,10 +10,10 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import noiseaware as na
-from noiseaware import words
 from noiseaware.cli import app
-from noiseaware.marginal import Drawn
-from noiseaware.plot import curves
+from noiseaware.posterior.estimate import Drawn
+from noiseaware.report import words
+from noiseaware.report.plot import curves
 from noiseaware.sampler import hmc
 
 F, P = na.family, na.prior

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.artifact import Origin
-from noiseaware.calibration import Calibration
-from noiseaware.plot import _formula, _kernel, _window
+from noiseaware.evidence.release import Origin
 from noiseaware.privacy import promised
+from noiseaware.report.plot import _formula, _kernel, _window
+from noiseaware.study.calibration import Calibration
 
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)> $\\frac{1}$ {{ 7*7 }} \u202e\x1b[31m'
 

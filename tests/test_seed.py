@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.artifact import Origin, from_json
+from noiseaware.evidence.release import Origin, from_json
+from noiseaware.posterior.seed import own_seed
 from noiseaware.privacy import Pure
-from noiseaware.seed import own_seed
 
 LAPLACE = na.mechanism.Laplace
 WHOLE = na.mechanism.DiscreteLaplace

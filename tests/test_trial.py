@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from noiseaware import trial
 from noiseaware.family import Bernoulli, Exponential
 from noiseaware.mechanism import Gaussian, Laplace
 from noiseaware.prior import Beta, Gamma
+from noiseaware.study import simulate
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -18,7 +18,7 @@ FAMILY, PRIOR, NOISE, N = Exponential(bounds=(0, 0.5)), Gamma(8.0, 2.0), Laplace
 
 @pytest.fixture
 def trials(key):
-    return trial.simulate(key, FAMILY, PRIOR, NOISE, N, 2000)
+    return simulate.simulate(key, FAMILY, PRIOR, NOISE, N, 2000)
 
 
 def test_a_trial_has_the_law_of_the_model(trials):
@@ -34,17 +34,17 @@ def test_a_trial_has_the_law_of_the_model(trials):
 
 
 def test_a_table_too_large_for_one_go_gives_the_same_law(key, monkeypatch):
-    whole = trial.simulate(key, FAMILY, PRIOR, NOISE, 50, 7)
-    trial._simulate.clear_cache()
-    monkeypatch.setattr(trial, "_RECORDS", 100)
-    pieces = trial.simulate(key, FAMILY, PRIOR, NOISE, 50, 7)
-    trial._simulate.clear_cache()
+    whole = simulate.simulate(key, FAMILY, PRIOR, NOISE, 50, 7)
+    simulate._simulate.clear_cache()
+    monkeypatch.setattr(simulate, "_RECORDS", 100)
+    pieces = simulate.simulate(key, FAMILY, PRIOR, NOISE, 50, 7)
+    simulate._simulate.clear_cache()
     for one, other in zip(whole, pieces, strict=True):
         assert np.asarray(one) == pytest.approx(np.asarray(other), rel=1e-12)
 
 
-def ranks(key, name: str, trials: trial.Trials) -> np.ndarray:
-    drawn = trial.draws(key, trial.evaluated(name, FAMILY), FAMILY, PRIOR, NOISE, trials, N, num_draws=199)
+def ranks(key, name: str, trials: simulate.Trials) -> np.ndarray:
+    drawn = simulate.draws(key, simulate.evaluated(name, FAMILY), FAMILY, PRIOR, NOISE, trials, N, num_draws=199)
     return np.asarray((drawn < trials.theta[:, None]).mean(axis=1))
 
 
@@ -54,15 +54,15 @@ def test_each_baseline_sees_what_it_should(key, trials):
     assert far[0] < 1.95 / 2000**0.5 + 1 / 200
     assert far[1] > 0.3
     # what the cheating one is given is the unaltered sum with the very noise of the release
-    seen = np.asarray(trial.EVALUATED["cheating"].seen(trials))
+    seen = np.asarray(simulate.EVALUATED["cheating"].seen(trials))
     assert seen - np.asarray(trials.s) == pytest.approx(np.asarray(trials.y - trials.altered_s))
     quiet = trials._replace(y=trials.altered_s)
     assert scipy.stats.kstest(ranks(key, "cheating", quiet), "uniform").statistic < 1.95 / 2000**0.5 + 1 / 200
 
 
 def test_a_fixed_parameter_is_that_of_all_trials(key):
-    held = trial.fixed(Bernoulli(), Beta(1.0, 1.0), 0.25)
-    trials = trial.simulate(key, Bernoulli(), Beta(1.0, 1.0), Gaussian(1.0), 8, 3000, theta=held)
+    held = simulate.fixed(Bernoulli(), Beta(1.0, 1.0), 0.25)
+    trials = simulate.simulate(key, Bernoulli(), Beta(1.0, 1.0), Gaussian(1.0), 8, 3000, theta=held)
     assert set(np.asarray(trials.theta)) == {0.25}
     counts = np.bincount(np.asarray(trials.s, dtype=int)[:, 0], minlength=9)
     wanted = 3000 * scipy.stats.binom.pmf(np.arange(9), 8, 0.25)
@@ -70,15 +70,15 @@ def test_a_fixed_parameter_is_that_of_all_trials(key):
 
 
 def test_noise_follows_from_the_promise():
-    assert trial.noise(FAMILY, epsilon="0.1", rho=None, mechanism=None) == Laplace(5.0)
-    assert trial.noise(FAMILY, epsilon=None, rho=0.125, mechanism=None) == Gaussian(1.0)
-    assert trial.noise(FAMILY, epsilon=None, rho=None, mechanism=NOISE) is NOISE
+    assert simulate.noise(FAMILY, epsilon="0.1", rho=None, mechanism=None) == Laplace(5.0)
+    assert simulate.noise(FAMILY, epsilon=None, rho=0.125, mechanism=None) == Gaussian(1.0)
+    assert simulate.noise(FAMILY, epsilon=None, rho=None, mechanism=NOISE) is NOISE
 
 
 def test_batches_are_equal_and_enough():
-    size, keys = trial.chunks(1100, 0, "simulating")
+    size, keys = simulate.chunks(1100, 0, "simulating")
     assert (size, len(list(keys))) == (220, 5)
     assert jnp.array_equal(
-        jax.random.key_data(next(iter(trial.chunks(3, 5, "simulating")[1]))),
+        jax.random.key_data(next(iter(simulate.chunks(3, 5, "simulating")[1]))),
         jax.random.key_data(jax.random.split(jax.random.key(5), 1)[0]),
     )

@@ -8,8 +8,8 @@ import pytest
 import scipy.stats
 
 import noiseaware as na
-from noiseaware import utility as module
-from noiseaware.utility import utility
+from noiseaware.study import utility as module
+from noiseaware.study.utility import utility
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.document import Origin
-from noiseaware.marginal import Estimate, of_draws
-from noiseaware.words import (
+from noiseaware.evidence.json import Origin
+from noiseaware.posterior.estimate import Estimate, of_draws
+from noiseaware.report.words import (
     belief,
     between,
     brief,

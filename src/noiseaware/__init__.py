@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from noiseaware import model as model
     from noiseaware import prior as prior
     from noiseaware import program as program
-    from noiseaware.artifact import Release as Release
-    from noiseaware.artifact import load as load
-    from noiseaware.calibration import calibrate as calibrate
     from noiseaware.custodian.audit import audit as audit
-    from noiseaware.custodian.ledger import Ledger as Ledger
-    from noiseaware.custodian.ledger import LedgerRefusal as LedgerRefusal
+    from noiseaware.custodian.ledger.ledger import Ledger as Ledger
+    from noiseaware.custodian.ledger.ledger import LedgerRefusal as LedgerRefusal
     from noiseaware.custodian.release import release as release
-    from noiseaware.group import infer_each as infer_each
-    from noiseaware.planning import plan as plan
-    from noiseaware.posterior import Posterior as Posterior
-    from noiseaware.posterior import infer as infer
+    from noiseaware.evidence.release import Release as Release
+    from noiseaware.evidence.release import load as load
+    from noiseaware.posterior.each import infer_each as infer_each
+    from noiseaware.posterior.posterior import Posterior as Posterior
+    from noiseaware.posterior.posterior import infer as infer
+    from noiseaware.study.calibration import calibrate as calibrate
+    from noiseaware.study.plan import plan as plan
 
 __version__ = "0.1.0"
 
@@ -33,17 +33,17 @@ _HOMES = {
     "model": "noiseaware.model",
     "prior": "noiseaware.prior",
     "program": "noiseaware.program",
-    "Release": "noiseaware.artifact",
-    "load": "noiseaware.artifact",
-    "calibrate": "noiseaware.calibration",
+    "Release": "noiseaware.evidence.release",
+    "load": "noiseaware.evidence.release",
+    "calibrate": "noiseaware.study.calibration",
     "audit": "noiseaware.custodian.audit",
-    "Ledger": "noiseaware.custodian.ledger",
-    "LedgerRefusal": "noiseaware.custodian.ledger",
+    "Ledger": "noiseaware.custodian.ledger.ledger",
+    "LedgerRefusal": "noiseaware.custodian.ledger.ledger",
     "release": "noiseaware.custodian.release",
-    "plan": "noiseaware.planning",
-    "Posterior": "noiseaware.posterior",
-    "infer": "noiseaware.posterior",
-    "infer_each": "noiseaware.group",
+    "plan": "noiseaware.study.plan",
+    "Posterior": "noiseaware.posterior.posterior",
+    "infer": "noiseaware.posterior.posterior",
+    "infer_each": "noiseaware.posterior.each",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
 
@@ -54,7 +54,7 @@ def __getattr__(name: str):
     try:
         home = importlib.import_module(_HOMES[name])
     except ModuleNotFoundError as error:
-        from noiseaware.extra import explained
+        from noiseaware.check import explained
 
         raise ModuleNotFoundError(explained(error), name=error.name) from None
     value = home if home.__name__ == f"noiseaware.{name}" else getattr(home, name)

@@ -61,7 +61,7 @@ def test_at_a_fixed_parameter_there_is_coverage_and_no_verdict(run, clinic):
 
 
 def test_a_delta_is_for_normal_noise(run, refused, monkeypatch):
-    from noiseaware import calibration
+    from noiseaware.study import calibration
 
     noises = []
     honest = calibration._calibrated

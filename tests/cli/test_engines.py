@@ -170,7 +170,7 @@ def test_a_query_of_postgresql_is_interrupted(visits, clinic):
 
 def test_a_private_size_is_shown_as_a_clock(monkeypatch, capsys):
     from noiseaware.cli.progress import watching
-    from noiseaware.custodian.scan import Progress
+    from noiseaware.custodian.engine.scan import Progress
 
     for is_public in (True, False):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

@@ -35,7 +35,7 @@ def test_it_serves_until_it_is_interrupted(clinic):
 def test_it_is_at_the_port_that_was_asked_for_and_in_the_browser(option, is_opened, run, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)
-    monkeypatch.setattr("noiseaware.explorer.Server.serve_forever", lambda self: None)
+    monkeypatch.setattr("noiseaware.report.explorer.Server.serve_forever", lambda self: None)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     done = run("explore", "ill.json", "--prior", "beta(1, 9)", "--port", port, option)

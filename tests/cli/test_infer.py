@@ -56,16 +56,18 @@ def test_draws_in_the_form_that_the_suffix_says(clinic, run):
 
 @pytest.mark.parametrize("output", ["draws.txt", "draws", "draws.h5"])
 def test_a_form_that_there_is_not_is_refused_before_any_work(output, refused, monkeypatch):
-    monkeypatch.setattr("noiseaware.posterior.infer", None)
+    monkeypatch.setattr("noiseaware.posterior.posterior.infer", None)
     assert "output must end in .nc (netCDF), .csv or .parquet" in refused(*INFER, "-o", output)
 
 
 def test_a_log_is_told_now_and_then_that_work_goes_on(run, monkeypatch):
-    from noiseaware import posterior
+    from noiseaware.posterior import posterior
 
     drawn = posterior.infer
     monkeypatch.setattr("noiseaware.cli.progress._EVERY", 0.05)
-    monkeypatch.setattr("noiseaware.posterior.infer", lambda *words, **more: time.sleep(0.3) or drawn(*words, **more))
+    monkeypatch.setattr(
+        "noiseaware.posterior.posterior.infer", lambda *words, **more: time.sleep(0.3) or drawn(*words, **more)
+    )
     lines = run(*INFER, "--draws", "50").stderr.splitlines()
     assert lines[0] == "noiseaware: drawing from the posterior, 0 s so far"
     assert lines[-1].startswith("noiseaware: 50 draws in ")
@@ -174,7 +176,7 @@ def test_prior_from_words(text, prior):
 
 
 def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
-    from noiseaware import posterior
+    from noiseaware.posterior import posterior
 
     naive = posterior.METHODS["naive"]
     broken = dataclasses.replace(naive, draws=lambda key, release, prior, m: [math.nan] * m)

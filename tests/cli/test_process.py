@@ -86,7 +86,7 @@ def test_interrupt_is_quiet(monkeypatch, run):
     def interrupted(path, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("noiseaware.artifact.load", interrupted)
+    monkeypatch.setattr("noiseaware.evidence.release.load", interrupted)
     done = run(*INFER)
     assert (done.exit_code, done.stdout, done.stderr) == (130, "", "")
 

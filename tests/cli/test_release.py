@@ -54,7 +54,7 @@ def test_an_edited_ledger_is_neither_shown_nor_charged(clinic, run, refused):
 
 def test_the_ledger_is_shown_in_order_though_the_clock_went_backwards(clinic, run, monkeypatch):
     times = iter([datetime(2024, 1, 2, tzinfo=UTC), datetime(2024, 1, 1, tzinfo=UTC)])
-    monkeypatch.setattr("noiseaware.custodian.ledger.datetime", SimpleNamespace(now=lambda _: next(times)))
+    monkeypatch.setattr("noiseaware.custodian.ledger.ledger.datetime", SimpleNamespace(now=lambda _: next(times)))
     for name in ("first", "second"):
         na.Ledger("clinic.ledger").charge(na.privacy.promised(epsilon=1), {"table": name})
     told = run("ledger", "show", "clinic.ledger").stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from noiseaware.custodian.chain import Link, digest
+from noiseaware.custodian.ledger.hash_chain import Link, digest
 
 COLUMNS = ", ".join(Link._fields)
 # The first format, which did not say for whom a ledger was made, and ledgers that version 795bd02 made in it.

@@ -9,8 +9,8 @@ import pytest
 
 import noiseaware as na
 from noiseaware.custodian import audit as auditing
-from noiseaware.custodian import bounds as choosing
 from noiseaware.custodian import neighbour
+from noiseaware.custodian import private_bounds as choosing
 from noiseaware.custodian import terms as agreeing
 from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.noise import calibrated

@@ -15,9 +15,9 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.custodian.bounds import QUANTILES, SHARE, planned, within
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.custodian.grid import finest_grid
+from noiseaware.custodian.private_bounds import QUANTILES, SHARE, planned, within
 from noiseaware.custodian.terms import terms_of
 from noiseaware.privacy import Pure, ZeroConcentrated
 

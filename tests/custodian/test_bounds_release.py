@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 
 import noiseaware as na
-from noiseaware.artifact import Origin, from_json
-from noiseaware.custodian.bounds import QUANTILES, SHARE
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.private_bounds import QUANTILES, SHARE
 from noiseaware.custodian.table import Table
+from noiseaware.evidence.release import Origin, from_json
+from noiseaware.report.words import facts
 from noiseaware.sampler import exact
-from noiseaware.words import facts
 
 FAMILIES = {
     "exponential": na.family.Exponential("x"),

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import noiseaware as na
-from noiseaware.custodian.cell import identities
 from noiseaware.custodian.division import Unit
+from noiseaware.custodian.engine.cell import identities
 from noiseaware.custodian.table import Table
 
 ONE, COUNT = na.family.Bernoulli("ill"), na.family.Poisson("x", bounds=(0, 9))

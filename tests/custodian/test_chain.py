@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from noiseaware.custodian.chain import Link, Total, digest, flaw
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.ledger.hash_chain import Link, Total, digest, flaw
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.privacy import Pure
 
 PRICE = Pure(Fraction(1, 7))

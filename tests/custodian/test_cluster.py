@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from noiseaware import family
-from noiseaware.custodian import cluster
+from noiseaware.check import LONGEST_CELL
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.engine import spark as cluster
 from noiseaware.custodian.table import Table
-from noiseaware.given import LONGEST_CELL
 
 ILL = family.Bernoulli("ill")
 ODD = [

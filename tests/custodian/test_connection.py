@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 import noiseaware as na
 from noiseaware.cli import app
-from noiseaware.custodian.connection import is_meant
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.engine.connection import is_meant
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.custodian.table import Table
 
 MEANT = [

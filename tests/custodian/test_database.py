@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from noiseaware import family
-from noiseaware.custodian import server
+from noiseaware.check import LONGEST_CELL
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.engine import server
 from noiseaware.custodian.table import Table
-from noiseaware.given import LONGEST_CELL
 
 psycopg = pytest.importorskip("psycopg", reason="PostgreSQL tests need noiseaware[postgres]")
 ibis = pytest.importorskip("ibis", reason="PostgreSQL tests need noiseaware[postgres]")
@@ -240,7 +240,7 @@ def test_types_that_are_numbers_or_text_by_another_name(visits):
 
 
 def test_long_cells_are_no_numbers_and_stay_on_the_server(visits, monkeypatch):
-    from noiseaware.custodian import database
+    from noiseaware.custodian.engine import ibis as database
 
     sizes, whole = [], database._array
     monkeypatch.setattr(database, "_array", lambda cells, *rest: sizes.append(len(str(cells))) or whole(cells, *rest))

@@ -6,7 +6,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.custodian.division import Groups, Unit
-from noiseaware.custodian.reader import connection
+from noiseaware.custodian.engine.duckdb import connection
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from noiseaware import family
-from noiseaware.custodian import element
+from noiseaware.custodian.engine import element
 from noiseaware.custodian.table import Table
 
 ONES = family.Bernoulli("x")

@@ -338,7 +338,7 @@ def test_errors_hold_nothing_of_the_records(postgres, backend, spark, capfd, cap
 
 def test_text_is_streamed(postgres, monkeypatch):
     """Batches of a server-side cursor, of which no more than one is asked for before it is read."""
-    from noiseaware.custodian import database
+    from noiseaware.custodian.engine import ibis as database
 
     monkeypatch.setattr(database, "_BATCH", 100)
     sizes = []

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import pytest
 
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Approximate, Pure, ZeroConcentrated
 
 PRICE = Pure(Fraction(1, 7))
@@ -148,7 +148,7 @@ def test_processes_that_charge_at_once_never_overspend(store):
 
 
 def test_a_locked_ledger_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr("noiseaware.custodian.sqlite._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("noiseaware.custodian.ledger.sqlite._BUSY_SECONDS", 0.05)
     ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
     other = sqlite3.connect(ledger.path, isolation_level=None)
     other.execute("begin exclusive")
@@ -200,7 +200,7 @@ def test_a_clock_that_goes_backwards_does_not_matter(store, monkeypatch):
             cls.time -= timedelta(days=100)
             return cls.time
 
-    monkeypatch.setattr("noiseaware.custodian.ledger.datetime", Clock)
+    monkeypatch.setattr("noiseaware.custodian.ledger.ledger.datetime", Clock)
     ledger = Ledger.create(store.place(), epsilon="3/7")
     made = [ledger.charge(PRICE, WHAT) for _ in range(3)]
     assert [entry.time[:10] for entry in made] == ["2023-12-22", "2023-09-13", "2023-06-05"]

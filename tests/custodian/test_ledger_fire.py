@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Pure
 
 PRICE = Pure(Fraction(1, 7))
@@ -120,7 +120,7 @@ def test_twenty_rounds_of_workers_killed_at_random(store, tmp_path, seed, number
 
 
 def test_importing_the_ledger_is_light():
-    code = "import sys, noiseaware.custodian.ledger; print(*sys.modules)"
+    code = "import sys, noiseaware.custodian.ledger.ledger; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"jax", "numpy", "scipy", "pandas", "pydantic", "opendp", "duckdb", "psycopg"} & set(done.stdout.split())
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import noiseaware as na
 import noiseaware.program as pp
 from noiseaware.cli import app
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.table import Table
 from noiseaware.privacy import Approximate, Pure, Relation, ZeroConcentrated, grouped
 

@@ -18,16 +18,16 @@ from scipy import special, stats
 from tests.custodian.tables import ENGINES, held, number, yes_or_no
 
 import noiseaware as na
-from noiseaware import calibration
-from noiseaware.artifact import NoisyCount, from_json
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.grid import finest_grid
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
-from noiseaware.posterior import Posterior
+from noiseaware.evidence.release import NoisyCount, from_json
+from noiseaware.posterior.posterior import Posterior
 from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.study import calibration
 
 F = na.family
 LEFT_OUT = Cells("leave_out")

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.artifact import from_json
 from noiseaware.custodian.grid import finest_grid
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.custodian.terms import terms_of
+from noiseaware.evidence.release import from_json
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Pure, ZeroConcentrated
 
@@ -280,7 +280,7 @@ def test_a_file_that_is_off_is_refused_in_a_sentence(part, change, rule):
 def test_files_of_moments_fit_the_published_schema():
     import jsonschema
 
-    from noiseaware.artifact import json_schema
+    from noiseaware.evidence.release import json_schema
 
     jsonschema.validate(DOCUMENT, json_schema())
     for model in (na.family.MultivariateNormal(["a", "b"]), na.family.Normal("a", bounds=(0, 1))):

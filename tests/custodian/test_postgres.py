@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 import noiseaware as na
 from noiseaware.cli import app
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Pure
 
 PRICE = Pure(Fraction(1, 7))
@@ -162,7 +162,7 @@ def test_settings_of_a_role_are_heeded_or_overruled(role, schemas, setting, monk
 
 
 def test_a_locked_ledger_is_a_sentence(ledger, schemas, monkeypatch):
-    monkeypatch.setattr("noiseaware.custodian.postgres._BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("noiseaware.custodian.ledger.postgres._BUSY_SECONDS", 0.05)
     with schemas.connected(schemas.place()) as other:
         other.execute("begin")
         other.execute("select * from total for update")
@@ -221,7 +221,7 @@ def test_no_password_goes_in_the_clear_to_another_machine(monkeypatch):
             with suppress(OSError):
                 heard.append(client.recv(10_000))
 
-    monkeypatch.setattr("noiseaware.custodian.server._is_local", lambda taken: False)
+    monkeypatch.setattr("noiseaware.custodian.engine.server._is_local", lambda taken: False)
     with socket.create_server(("127.0.0.1", 0)) as door:
         url = f"postgresql://u:hunter2@127.0.0.1:{door.getsockname()[1]}/d"
         server = threading.Thread(target=serve, args=[door])

@@ -17,7 +17,7 @@ import pytest
 from tests.engines import server
 
 import noiseaware as na
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.privacy import Pure
 
 PRICE = Pure(Fraction(1, 7))

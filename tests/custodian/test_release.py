@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 import noiseaware as na
-from noiseaware.artifact import from_json
 from noiseaware.custodian.grid import finest_grid
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.table import MOST_RECORDS
+from noiseaware.evidence.release import from_json
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Pure, ZeroConcentrated, kept_by
 

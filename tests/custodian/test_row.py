@@ -20,9 +20,9 @@ import pytest
 
 import noiseaware as na
 from noiseaware import family
-from noiseaware.custodian import row
 from noiseaware.custodian.division import Unit
-from noiseaware.custodian.reader import READERS, connection
+from noiseaware.custodian.engine import row
+from noiseaware.custodian.engine.duckdb import READERS, connection
 from noiseaware.custodian.table import Table
 
 ONES = family.Bernoulli("x")

@@ -23,7 +23,7 @@ import pyarrow
 import pytest
 
 import noiseaware as na
-from noiseaware.custodian.ledger import LedgerRefusal
+from noiseaware.custodian.ledger.ledger import LedgerRefusal
 
 F = na.family
 

@@ -20,10 +20,10 @@ import pytest
 from tests.custodian.tables import ENGINES, WITH_SCHEMA, held, number
 
 from noiseaware import family
+from noiseaware.check import LONGEST_CELL
 from noiseaware.custodian.division import Groups, Unit
 from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.table import MOST_RECORDS, Table
-from noiseaware.given import LONGEST_CELL
 
 EXTREMES = [
     -1.3,

@@ -10,7 +10,7 @@ import pytest
 from scipy import special, stats
 
 import noiseaware as na
-from noiseaware.artifact import from_json
+from noiseaware.evidence.release import from_json
 from noiseaware.family import _clipped_gamma
 
 PRIOR = na.prior.Independent(shape=na.prior.Gamma(4.0, 2.0), rate=na.prior.Gamma(3.0, 1.0))

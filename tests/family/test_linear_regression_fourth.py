@@ -7,8 +7,8 @@ from tests.sampler.test_gibbs_regression import family_of
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
-from noiseaware.posterior import checked_method
-from noiseaware.sampler import _regression_moment
+from noiseaware.likelihood import regression_moment
+from noiseaware.posterior.posterior import checked_method
 
 
 @pytest.mark.parametrize("p", [1, 3])
@@ -30,7 +30,7 @@ def test_noisy_fourth_moments_are_made_possible(x64, seed):
     for scale in (1.0, 100.0, 1e6):
         s = scale * np.random.default_rng(seed).laplace(size=len(family.statistics))
         found = family.covariate_moments(jnp.asarray(s), 30.0)
-        covariate = _regression_moment.of_known(found)
+        covariate = regression_moment.of_known(found)
         assert np.linalg.eigvalsh(found.covariance)[0] > 0
         assert np.linalg.eigvalsh(covariate.eta)[0] > 0
 

@@ -14,7 +14,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware import interop
-from noiseaware.artifact import from_json, json_schema
+from noiseaware.evidence.release import from_json, json_schema
 
 ATOM = {"__function__": "atom_domain", "__module__": "domains", "__kwargs__": {"T": "i64"}, "__version__": "0.16.0"}
 

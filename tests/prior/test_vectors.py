@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noiseaware.marginal import of_conjugate, quantile, split
+from noiseaware.posterior.estimate import of_conjugate, quantile, split
 from noiseaware.prior import (
     CovariateMoments,
     Gamma,

@@ -14,12 +14,14 @@ from tests.program.conftest import certified
 
 import noiseaware as na
 import noiseaware.program as pp
-from noiseaware.custodian import drawn, execute, exponential, noise
+from noiseaware.custodian import exponential, noise
+from noiseaware.custodian.program import noise as drawn
+from noiseaware.custodian.program import run
 from noiseaware.custodian.table import Table
 from noiseaware.mechanism import DiscreteLaplace
 from noiseaware.privacy import Pure
-from noiseaware.program import evaluate
-from noiseaware.program.lemma import hellinger_bound
+from noiseaware.program.language import evaluate
+from noiseaware.program.proof.lemma import hellinger_bound
 
 Pair = namedtuple("Pair", "first second")
 
@@ -228,7 +230,7 @@ def test_a_table_that_changes_while_it_is_read_is_refused_before_the_charge(tmp_
 
 
 def test_noisy_records_are_told_in_order_of_size_not_of_the_table(monkeypatch):
-    monkeypatch.setattr("noiseaware.program.nuts.draws", lambda model, records, public: records)
+    monkeypatch.setattr("noiseaware.program.language.nuts.draws", lambda model, records, public: records)
 
     def told(p, db):
         noisy = db.map(lambda x: p.laplace(x, epsilon=1))
@@ -240,7 +242,7 @@ def test_noisy_records_are_told_in_order_of_size_not_of_the_table(monkeypatch):
 
 def test_records_on_the_grid_lie_within_the_bounds_of_the_certificate():
     records = pp.Reals(("1/3", "2/3"), adjacency="replace")
-    low, high = map(Fraction, execute._family(records, execute._exponent(records)).bounds)
+    low, high = map(Fraction, run._family(records, run._exponent(records)).bounds)
     assert Fraction(1, 3) <= low < high <= Fraction(2, 3)
 
 

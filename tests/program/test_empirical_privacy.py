@@ -57,7 +57,7 @@ def certificate(name: str) -> pp.Certified:
 def no_inference(monkeypatch):
     """Inference is left out: the noisy values themselves tell more than what is made of them."""
     monkeypatch.setattr(na, "infer", lambda release, prior: release, raising=False)
-    monkeypatch.setattr("noiseaware.program.nuts.draws", lambda model, records, public: records)
+    monkeypatch.setattr("noiseaware.program.language.nuts.draws", lambda model, records, public: records)
 
 
 def numbers(result) -> list[float]:

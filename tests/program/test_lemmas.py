@@ -17,9 +17,9 @@ from scipy.special import expit, gammaln
 from tests.program import conftest
 
 import noiseaware.program as pp
-from noiseaware.program import lemma
-from noiseaware.program.evaluate import evaluate
-from noiseaware.program.term import is_private, term
+from noiseaware.program.language.evaluate import evaluate
+from noiseaware.program.language.expression import is_private, term
+from noiseaware.program.proof import lemma
 
 ROUNDING = 1e-9  # of a few thousand float operations, each off by 1e−16 in parts
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

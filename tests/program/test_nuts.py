@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from noiseaware.program import evaluate, nuts
+from noiseaware.program.language import evaluate, nuts
 
 POINTS = (-800, -1, 0, Fraction(1, 3), 2, 800)
 

@@ -20,8 +20,8 @@ from tests.program import conftest
 
 import noiseaware as na
 import noiseaware.program as pp
-from noiseaware.artifact import from_json
 from noiseaware.custodian.table import Table
+from noiseaware.evidence.release import from_json
 from noiseaware.privacy import Approximate, Pure
 
 FALSE_ALARM = 1e-6
@@ -300,7 +300,7 @@ def test_laplace_noise_on_a_sum_is_laplace(value, centre):
 
 
 def test_each_record_gets_normal_noise_of_its_own(monkeypatch):
-    monkeypatch.setattr("noiseaware.program.nuts.draws", lambda model, records, public: records)
+    monkeypatch.setattr("noiseaware.program.language.nuts.draws", lambda model, records, public: records)
 
     @certified(REALS, delta="1e-5")
     def told(p, db):

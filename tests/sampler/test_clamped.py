@@ -9,7 +9,8 @@ from tests.sampler.test_hmc import agree, noisy, second_moments, weighted, wisha
 
 import noiseaware as na
 from noiseaware.family import _clipped
-from noiseaware.sampler import _held_moment, _normal, _target, hmc, limit
+from noiseaware.likelihood import frozen_moment, gaussian
+from noiseaware.sampler import _target, adequacy, hmc
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -60,22 +61,22 @@ def test_sums_are_turned_into_those_of_standardised_records_and_back(x64, seed):
     mean = jnp.asarray(np.concatenate([m, (law + np.outer(m, m))[upper]]))
     away = jnp.asarray((second_moments(c) - n * mean).T)
     family = na.family.MultivariateNormal(dimension=d, bounds=(-1, 1))
-    found = _held_moment.standardised(family, away, mean)
+    found = frozen_moment.standardised(family, away, mean)
     np.testing.assert_allclose(found, right, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(_held_moment.restored(family, found, mean), away, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(frozen_moment.restored(family, found, mean), away, rtol=1e-10, atol=1e-10)
 
 
 def test_held_moments_are_those_worked_out_where_they_are_held_and_of_stretched_records(x64):
     """Without a clip, records stretched and moved have the same moments when they are standardised."""
     family = na.family.MultivariateNormal(["a", "b"], bounds=(-1, 1))
     theta = jnp.asarray([0.03, 0.0, 0.02, 0.005, 0.005, 0.03])  # bounds at more than three sd, stretched
-    held = _held_moment.hold(family, theta)
+    held = frozen_moment.hold(family, theta)
     matrix = np.array([[1.5, 0.0], [-0.4, 1.2]])
     law = matrix @ np.asarray(theta[2:]).reshape(2, 2) @ matrix.T
     stretched = jnp.concatenate([jnp.asarray([-0.02, 0.05]), law.ravel()])
     for at, slack in ((theta, 1e-9), (stretched, 0.02)):
         mean, covariance = family.released_moments(at)
-        found = _held_moment.released(family, held, at)
+        found = frozen_moment.released(family, held, at)
         np.testing.assert_allclose(found.mean, mean, atol=1e-6)
         spread = np.sqrt(np.outer(np.diag(covariance), np.diag(covariance)))
         np.testing.assert_allclose(found.covariance / spread, covariance / spread, atol=slack)
@@ -96,7 +97,7 @@ def test_a_held_target_is_nearly_that_of_moments_worked_out(x64):
     y = n * family.released_mean(theta)
     held, worked = (
         jax.jit(_target.of(family, prior, law, y, _target.Public(n), clips=True, held=moments).log_density)
-        for moments in (_held_moment.hold(family, theta), None)
+        for moments in (frozen_moment.hold(family, theta), None)
     )
     for at, slack in ((theta, 1e-6), (parameter(0.192, 0.3), 0.35), (parameter(0.16, 0.4), 0.35)):
         v = jnp.concatenate([prior.to_real(at), jnp.zeros(9)])
@@ -112,7 +113,7 @@ def test_the_slopes_of_a_normal_law_are_those_of_its_log_density(x64, seed):
     along = (rng.normal(size=11), turn + turn.T, rng.normal(size=11))
 
     def at(step):
-        return _normal.log_density(*(jnp.asarray(a + step * b) for a, b in zip(start, along, strict=True)))
+        return gaussian.log_density(*(jnp.asarray(a + step * b) for a, b in zip(start, along, strict=True)))
 
     right = stats.multivariate_normal(np.zeros(11), start[1] + np.diag(start[2])).logpdf(start[0])
     assert float(at(0.0)) == pytest.approx(right + 5.5 * np.log(2 * np.pi), abs=1e-6)
@@ -240,7 +241,7 @@ def test_the_way_follows_what_matters_more(seed):
         release = release_of(family, rng.normal(0, sd, (200, 2)), 2.0, rng)
         said.append(hmc.explanation(release, prior))
         with jax.enable_x64(True):
-            found = limit.doubt(family, prior, release.mechanism, jnp.asarray(release.values), 200)
+            found = adequacy.doubt(family, prior, release.mechanism, jnp.asarray(release.values), 200)
         assert found.reason is None
         assert min(found) == 0
     assert said[0] == "Records outside the bounds are taken as if they had not been moved to them."
@@ -251,13 +252,13 @@ def test_the_way_follows_what_matters_more(seed):
 def test_too_few_points_are_spoken_of(monkeypatch):
     few = _clipped.points(2)[:12]
     monkeypatch.setattr(_clipped, "points", lambda d, again=False: -few if again else few)
-    limit._by_points.clear_cache()
+    adequacy._by_points.clear_cache()
     family = na.family.MultivariateNormal(["a", "b"], bounds=(-1, 1))
     prior = na.prior.NormalInverseWishart([0, 0], 5, 12 * 0.36, 15)
     values = [2.0, -3.0, 58.0, 5.0, 61.0]
     release = na.Release(family=family, values=values, n=200, mechanism=na.mechanism.Laplace(0.2))
     assert "too few points" in str(hmc.explanation(release, prior))
-    limit._by_points.clear_cache()
+    adequacy._by_points.clear_cache()
 
 
 @pytest.mark.slow

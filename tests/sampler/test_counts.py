@@ -10,7 +10,7 @@ from scipy import special, stats
 from tests.sampler.conftest import log_noise
 
 import noiseaware as na
-from noiseaware.sampler import _counts
+from noiseaware.likelihood import counts
 
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")  # extreme on purpose
 DRAWS = 20_000
@@ -101,8 +101,8 @@ def test_many_records_agree_with_normal_theory(n, scale, matches, seed):
 def test_likelihood_matches_enumeration(x64):
     theta, n, y, scale = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), 12, np.array([3.0, 4.0, 6.0]), 1.5
     mechanism = na.mechanism.DiscreteLaplace(scale)
-    shape = _counts.shape_for(na.prior.Dirichlet([1, 1, 1]), mechanism, jnp.asarray(y), float(n))
-    found = _counts.log_likelihood(mechanism, jnp.asarray(y), float(n), jnp.asarray(theta), shape=shape)
+    shape = counts.shape_for(na.prior.Dirichlet([1, 1, 1]), mechanism, jnp.asarray(y), float(n))
+    found = counts.log_likelihood(mechanism, jnp.asarray(y), float(n), jnp.asarray(theta), shape=shape)
     k = every_count(n, 3)
     noise = np.prod(np.tanh(0.5 / scale) * np.exp(-np.abs(y - k) / scale), axis=1)
     np.testing.assert_allclose(found, [np.log(stats.multinomial.pmf(k, n, t) @ noise) for t in theta], rtol=1e-10)
@@ -111,14 +111,14 @@ def test_likelihood_matches_enumeration(x64):
 @pytest.mark.slow
 def test_draws_are_independent(x64, key):
     draws = np.asarray(
-        _counts.draws(
+        counts.draws(
             key,
             na.prior.Dirichlet([1, 1, 1]),
             na.mechanism.DiscreteLaplace(5.0),
             jnp.asarray([20.0, 30.0, 50.0]),
             100.0,
             num_draws=DRAWS,
-            shape=_counts.Shape(128, 1, True),
+            shape=counts.Shape(128, 1, True),
         )
     )
     lagged = [np.corrcoef(draws[:-lag, j], draws[lag:, j])[0, 1] for lag in (1, 2, 10) for j in range(3)]
@@ -128,7 +128,7 @@ def test_draws_are_independent(x64, key):
 @pytest.mark.slow  # it compiles everything anew
 def test_a_lost_draw_is_loud(monkeypatch, seed):
     """A rejection that never ends must not look like a draw."""
-    monkeypatch.setattr(_counts, "_TRIES", 0)
+    monkeypatch.setattr(counts, "_TRIES", 0)
     jax.clear_caches()
     release = na.Release(
         family=na.family.Categorical(levels=["a", "b", "c"]), values=[1, 2, 3], n=7, mechanism=na.mechanism.Laplace(1.0)

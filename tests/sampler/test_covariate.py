@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware import posterior as posterior_module
-from noiseaware import words
+from noiseaware.posterior import posterior as posterior_module
+from noiseaware.report import words
 from noiseaware.sampler import covariate
 
 # a prior of covariates that a yes/no column refutes is here on purpose

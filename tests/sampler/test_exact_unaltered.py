@@ -7,7 +7,7 @@ from scipy import stats
 from tests.sampler.conftest import log_noise
 
 import noiseaware as na
-from noiseaware.sampler import _latent_sum
+from noiseaware.likelihood import plain_sum
 
 # releases that no table has and priors that a release refutes, on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (released|prior):RuntimeWarning")
@@ -202,15 +202,15 @@ def test_a_listed_sum_and_a_contour_agree(name, law, x64):
     theta = jnp.asarray(prior.ppf([0.001, 0.2, 0.7, 0.999]))
     for n, scale, y in ((1.0, 0.3, 1.0), (10.0, 4.0, 3.0), (120.0, 1.5, 40.0), (120.0, 8.0, -600.0), (120.0, 8.0, 900)):
         noise, at = MECHANISMS[law](scale), jnp.asarray(float(y))
-        listed = _latent_sum.num_listed(family, n)
+        listed = plain_sum.num_listed(family, n)
         assert listed
-        found = _latent_sum.likelihood(family, noise, at, n, listed)(theta)
-        np.testing.assert_allclose(found, _latent_sum.likelihood(family, noise, at, n)(theta), rtol=1e-7, atol=1e-6)
+        found = plain_sum.likelihood(family, noise, at, n, listed)(theta)
+        np.testing.assert_allclose(found, plain_sum.likelihood(family, noise, at, n)(theta), rtol=1e-7, atol=1e-6)
 
 
 def test_only_few_sums_are_listed():
-    assert _latent_sum.num_listed(na.family.Bernoulli(), 100.0) == 128
-    assert _latent_sum.num_listed(na.family.Binomial(trials=4), 255.0) == 1024
-    assert _latent_sum.num_listed(na.family.Binomial(trials=4), 256.0) == 0
-    assert _latent_sum.num_listed(na.family.Poisson(), 10.0) == 0
-    assert _latent_sum.num_listed(na.family.Exponential(), 10.0) == 0
+    assert plain_sum.num_listed(na.family.Bernoulli(), 100.0) == 128
+    assert plain_sum.num_listed(na.family.Binomial(trials=4), 255.0) == 1024
+    assert plain_sum.num_listed(na.family.Binomial(trials=4), 256.0) == 0
+    assert plain_sum.num_listed(na.family.Poisson(), 10.0) == 0
+    assert plain_sum.num_listed(na.family.Exponential(), 10.0) == 0

@@ -10,7 +10,7 @@ from tests.sampler.weighted import agrees
 
 import noiseaware as na
 from noiseaware.cli.prior import parse
-from noiseaware.sampler import _target, augmentation, exact, limit
+from noiseaware.sampler import _target, adequacy, augmentation, exact
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -48,7 +48,7 @@ def test_both_methods_match_weighted_tables(n, scale, outside, seed):
         draws, slack = np.stack(list(found.draws.values()), axis=1), 0.0
         if method == "hmc":
             with jax.enable_x64(True):
-                slack = limit.doubt(family, PRIOR, exact.noise_of(release), jnp.asarray(y), n).normality
+                slack = adequacy.doubt(family, PRIOR, exact.noise_of(release), jnp.asarray(y), n).normality
         assert agrees(draws, theta, -np.abs(y - s).sum(1) / scale, quarter, slack=slack), method
         if method == "augmentation":
             assert not agrees(draws, theta, -np.abs(y - s).sum(1) / (2 * scale), quarter)

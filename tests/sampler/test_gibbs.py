@@ -11,7 +11,8 @@ from scipy import stats
 from tests.sampler.weighted import LEVELS, shares, worth
 
 import noiseaware as na
-from noiseaware.sampler import _moment, _noise_variance, exact, gibbs
+from noiseaware.likelihood import moment
+from noiseaware.sampler import _noise_variance, exact, gibbs
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -45,7 +46,7 @@ def release_near(name: str, ratio: float, law: str) -> na.Release:
     """A release whose noise is `ratio` times the sampling error, with y most of a standard deviation off the middle."""
     family, _, theta = FAMILIES[name]
     with jax.enable_x64(True):
-        found = _moment.of_record(family, jnp.asarray(theta))
+        found = moment.of_record(family, jnp.asarray(theta))
     k = len(family.statistics)
     mean, spread = N * np.asarray(found.mean[-k:]), (N * float(found.covariance[-1, -1])) ** 0.5
     shift = np.linspace(1, -1, k) if k > 1 else 1.0
@@ -160,7 +161,7 @@ def test_edges_give_finite_draws(name, seed):
 
 
 def test_chains_that_have_not_converged_are_called_that(monkeypatch, seed):
-    from noiseaware import posterior
+    from noiseaware.posterior import posterior
 
     def stuck(key, release, prior, num_draws):
         return jnp.repeat(jnp.arange(1.0, 5.0), num_draws // 4) / 10 + 1e-3 * jax.random.normal(key, (num_draws,))
@@ -195,8 +196,8 @@ def _fault_ignores_y(monkeypatch):
 
 def _fault_moments(change):
     def plant(monkeypatch):
-        right = _moment.of_record
-        monkeypatch.setattr(_moment, "of_record", lambda family, theta: change(family, right(family, theta)))
+        right = moment.of_record
+        monkeypatch.setattr(moment, "of_record", lambda family, theta: change(family, right(family, theta)))
 
     return plant
 
@@ -205,7 +206,7 @@ def _independent_sections(family, m):
     """Algorithm 2, line 8: what is released and what is not taken as uncorrelated, q(1−q)µµᵀ apart."""
     own = m.covariance[1, 1]
     rest = m.covariance[0, 0] - 2 * m.covariance[0, 1] + own
-    return _moment.Moments(m.mean, jnp.array([[own + rest, own], [own, own]]))
+    return moment.Moments(m.mean, jnp.array([[own + rest, own], [own, own]]))
 
 
 def _fault_noise(change):

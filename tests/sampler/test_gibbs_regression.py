@@ -9,7 +9,8 @@ from tests.sampler.weighted import LEVELS, shares, worth
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
-from noiseaware.sampler import _noise_variance, _regression_moment, gibbs_regression
+from noiseaware.likelihood import regression_moment
+from noiseaware.sampler import _noise_variance, gibbs_regression
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -125,8 +126,8 @@ def test_moments_of_normal_covariates_are_those_of_the_joint_normal(p, x64, seed
     theta, variance, mean, covariance = normal_setting(np.random.default_rng(seed), p)
     family = na.family.LinearRegression([f"x{j}" for j in range(p)], "y")
     whole = jnp.asarray(np.concatenate([theta, [variance], mean, covariance.ravel()]))
-    covariate = _regression_moment.of_normal(jnp.asarray(mean), jnp.asarray(covariance))
-    found = _regression_moment.of_record(covariate, jnp.asarray(theta), jnp.asarray(variance))
+    covariate = regression_moment.of_normal(jnp.asarray(mean), jnp.asarray(covariance))
+    found = regression_moment.of_record(covariate, jnp.asarray(theta), jnp.asarray(variance))
     np.testing.assert_allclose(found.mean, jax.jit(family.mean)(whole), rtol=1e-10)
     np.testing.assert_allclose(found.covariance, jax.jit(family.covariance)(whole), rtol=1e-9, atol=1e-10)
 
@@ -146,7 +147,7 @@ def test_moments_of_any_covariates_are_those_of_a_sample(p, x64, seed):
     mean = t @ share
     known = na.prior.CovariateMoments.of(x)
     known = na.prior.CovariateMoments(known.mean, known.covariance * 49 / 50)  # of the sample as a law of its own
-    found = _regression_moment.of_record(_regression_moment.of_known(known), jnp.asarray(theta), jnp.asarray(variance))
+    found = regression_moment.of_record(regression_moment.of_known(known), jnp.asarray(theta), jnp.asarray(variance))
     np.testing.assert_allclose(found.mean, mean, rtol=1e-10)
     np.testing.assert_allclose(found.covariance, (t * share) @ t.T - np.outer(mean, mean), rtol=1e-8, atol=1e-10)
 
@@ -161,7 +162,7 @@ def test_moments_of_a_record_of_the_prior(p, x64, seed):
     root = np.linalg.cholesky(scale) @ np.linalg.inv(inner).swapaxes(1, 2)
     x = mean + np.einsum("nij,nj->ni", root, rng.normal(size=(len(g), p))) * (1 + 1 / 3.0) ** 0.5
     numbers = np.array([*x.T, *(x[:, i] * x[:, j] for i in range(p) for j in range(i, p))])
-    found = _regression_moment.predictive(na.prior.NormalInverseWishart(mean, 3.0, scale, 12.0 + p))
+    found = regression_moment.predictive(na.prior.NormalInverseWishart(mean, 3.0, scale, 12.0 + p))
     away = numbers - np.asarray(found.mean)[:, None]
     groups = np.array([part @ part.T / part.shape[1] for part in np.array_split(away, 64, axis=1)])
     error = groups.std(0) / 8

@@ -9,7 +9,7 @@ from tests.sampler.weighted import LEVELS, shares, weights, worth
 
 import noiseaware as na
 from noiseaware.sampler import hmc
-from noiseaware.trial import simulate
+from noiseaware.study.simulate import simulate
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import noiseaware as na
-from noiseaware.sampler import augmentation, hmc, limit
+from noiseaware.sampler import adequacy, augmentation, hmc
 
 PRIOR = na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0)
 LINE = na.prior.NormalInverseGamma([0, 0], 1.0, 3.0, 0.1)
@@ -20,9 +20,9 @@ def released(family, x: np.ndarray, epsilon: float, rng) -> na.Release:
     return na.Release(family=family, values=values, n=x.shape[-1], mechanism=na.mechanism.Laplace(scale))
 
 
-def doubt_of(release: na.Release, prior) -> limit.Doubt:
+def doubt_of(release: na.Release, prior) -> adequacy.Doubt:
     prior = release.family.completed(prior)
-    return limit.doubt(release.family, prior, release.mechanism, jnp.asarray(release.values), release.n)
+    return adequacy.doubt(release.family, prior, release.mechanism, jnp.asarray(release.values), release.n)
 
 
 # n, ε and whether the limit theorem shows: the settings in which it was measured to, or not to
@@ -48,7 +48,7 @@ def test_bounds_that_cut_deep_show(n, sd, shows, x64, seed):
     family = na.family.LinearRegression(["x"], "y", bounds=(-1, 1))
     release = released(family, np.stack([x, 0.6 * x + 0.8 * rng.normal(0, sd, n)]), 0.5, rng)
     y = jnp.asarray(release.values)
-    assert limit.clips(family, family.completed(LINE), release.mechanism, y, n) == shows
+    assert adequacy.clips(family, family.completed(LINE), release.mechanism, y, n) == shows
     assert doubt_of(release, LINE).reason is None
 
 
@@ -57,13 +57,13 @@ def test_nothing_is_in_doubt_where_hmc_neglects_nothing(x64):
         (na.family.Normal(), na.mechanism.Laplace(0.01)),
         (na.family.Normal(bounds=(-1, 2)), na.mechanism.Identity()),
     ):
-        assert limit.doubt(family, PRIOR, mechanism, jnp.zeros(2), 3) == (0.0, 0.0)
+        assert adequacy.doubt(family, PRIOR, mechanism, jnp.zeros(2), 3) == (0.0, 0.0)
 
 
 @pytest.mark.slow
 def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     """The draws are stood in for: what counts is who is asked for them, and what is said."""
-    from noiseaware import posterior
+    from noiseaware.posterior import posterior
 
     def blank(key, release, prior, num_draws):
         return 1 + jax.random.uniform(key, (num_draws, 2))

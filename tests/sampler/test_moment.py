@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 import noiseaware as na
-from noiseaware.sampler import _moment
+from noiseaware.likelihood import moment
 
 # name: (family with bounds and outside, θ, law of a record)
 FAMILIES = {
@@ -38,7 +38,7 @@ def expectation(law, function) -> float:
 def test_moments_match_scipy(name, outside, x64):
     make, theta, law = FAMILIES[name]
     family = make(outside)
-    found = _moment.of_record(family, jnp.asarray(theta))
+    found = moment.of_record(family, jnp.asarray(theta))
     k = len(family.statistics)
 
     def parts(x):
@@ -56,9 +56,9 @@ def test_moments_match_scipy(name, outside, x64):
 
 
 def test_a_family_with_natural_bounds_has_its_own_moments(x64):
-    found = _moment.of_record(na.family.Binomial(trials=5), jnp.asarray(0.2))
+    found = moment.of_record(na.family.Binomial(trials=5), jnp.asarray(0.2))
     np.testing.assert_allclose([found.mean[0], found.covariance[0, 0]], [1.0, 0.8], rtol=1e-12)
-    found = _moment.of_record(na.family.Categorical(levels=["a", "b"]), jnp.asarray([0.2, 0.8]))
+    found = moment.of_record(na.family.Categorical(levels=["a", "b"]), jnp.asarray([0.2, 0.8]))
     np.testing.assert_allclose(found.covariance, [[0.16, -0.16], [-0.16, 0.16]], rtol=1e-12)
 
 
@@ -66,7 +66,7 @@ def test_a_family_with_natural_bounds_has_its_own_moments(x64):
 @pytest.mark.parametrize("theta", [-60.0, -8.0, 8.0, 60.0])
 def test_vanishing_sections_give_zero(theta, outside, x64):
     """All records on one side: no variance is left where they are clamped or dropped, and nothing is NaN."""
-    found = _moment.of_record(na.family.Normal(bounds=(-1, 2), variance=1.0, outside=outside), jnp.asarray(theta))
+    found = moment.of_record(na.family.Normal(bounds=(-1, 2), variance=1.0, outside=outside), jnp.asarray(theta))
     edge = 0.0 if outside == "drop" else (2.0 if theta > 0 else -1.0)
     law = stats.norm(theta, 1.0)
     wanted = integrate.quad(lambda x: x * law.pdf(x), -1, 2)[0]

@@ -8,8 +8,9 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 import noiseaware as na
-from noiseaware.artifact import NoisyCount
-from noiseaware.sampler import _noisy_count, _parameter
+from noiseaware.evidence.release import NoisyCount
+from noiseaware.likelihood import private_count
+from noiseaware.sampler import scalar_posterior
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -37,19 +38,19 @@ def test_the_likelihood_is_that_of_a_sum_over_every_number_of_records(of, noise,
     theta = near * jnp.array([0.5, 0.8, 1.0, 1.2, 1.6])
     at = jnp.asarray(y)
     every = np.arange(1.0, max(count.value, 1) + 45 * count.mechanism.spread)
-    each = jax.lax.map(lambda n: _parameter.log_likelihood(of, noise, at, n, theta), jnp.asarray(every))
+    each = jax.lax.map(lambda n: scalar_posterior.log_likelihood(of, noise, at, n, theta), jnp.asarray(every))
     terms = np.asarray(each) + np.asarray(count.mechanism.log_density(jnp.asarray(count.value - every)))[:, None]
     nobody = noise.log_density(at) + count.mechanism.log_density(jnp.asarray(float(count.value)))
     expected = np.logaddexp(logsumexp(terms, axis=0), float(nobody))
-    found = np.asarray(_parameter.log_likelihood(of, noise, at, _noisy_count.sizes(count, of, noise), theta))
+    found = np.asarray(scalar_posterior.log_likelihood(of, noise, at, private_count.sizes(count, of, noise), theta))
     assert found - found[2] == pytest.approx(expected - expected[2], abs=2e-3)
 
 
 def test_a_table_of_no_records_is_one_of_the_possible(x64):
     """Where it may well be: of one noisy record, with a likelihood that anyone can sum."""
     count, empty = NoisyCount(1, LAPLACE(2.0)), 0.2
-    at = _noisy_count.sizes(count, family.Bernoulli(), LAPLACE(1.0))
-    of = _noisy_count.marginal(lambda n: lambda theta: -n * theta, jnp.asarray(empty), at)
+    at = private_count.sizes(count, family.Bernoulli(), LAPLACE(1.0))
+    of = private_count.marginal(lambda n: lambda theta: -n * theta, jnp.asarray(empty), at)
     every = np.arange(0, 80)
     terms = np.where(every == 0, empty, -0.7 * every) + stats.dlaplace.logpmf(1 - every, 1 / 2.0)
     assert float(jax.jit(of)(jnp.array([0.7]))[0]) == pytest.approx(logsumexp(terms), abs=1e-6)
@@ -65,8 +66,8 @@ def test_of_bernoulli_records_by_hand(x64):
         total += of_y * stats.dlaplace.pmf(noisy_n - n, 1 / 3.0)
     count = NoisyCount(noisy_n, mechanism.DiscreteLaplace(3.0))
     noise = mechanism.DiscreteLaplace(2.0)
-    at = _noisy_count.sizes(count, family.Bernoulli(), noise)
-    found = _parameter.log_likelihood(family.Bernoulli(), noise, jnp.asarray(float(y)), at, jnp.array([theta]))
+    at = private_count.sizes(count, family.Bernoulli(), noise)
+    found = scalar_posterior.log_likelihood(family.Bernoulli(), noise, jnp.asarray(float(y)), at, jnp.array([theta]))
     assert float(found[0]) == pytest.approx(np.log(total), abs=5e-3)
 
 

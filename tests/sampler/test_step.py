@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.sampler import _target, augmentation, chain, gibbs, gibbs_regression, hmc, limit
+from noiseaware.sampler import _target, adequacy, augmentation, gibbs, gibbs_regression, hmc, markov_chain
 
 DRAWS = 4000
 # The Kolmogorov–Smirnov statistic of so many draws passes this once in a million times.
@@ -107,11 +107,11 @@ def test_a_private_number_of_records_has_the_law_of_its_noise(x64):
 
 
 def test_one_state_of_so_many_is_kept(key):
-    kept = chain.run(
+    kept = markov_chain.run(
         key, lambda key: jnp.zeros(()), lambda key, s: s + 1, lambda s: s, num_draws=3, num_warmup=5, thin=4
     )
     assert kept.tolist() == [9, 13, 17]
 
 
 def test_a_doubt_that_is_no_number_is_the_worst(x64):
-    assert float(jax.jit(limit._average)(np.array([np.nan, 0.0]), np.zeros(2))) == 0.5
+    assert float(jax.jit(adequacy._average)(np.array([np.nan, 0.0]), np.zeros(2))) == 0.5

@@ -6,7 +6,7 @@ p(θ | s := y), with y projected to the nearest possible statistic
 import jax
 from jaxtyping import Array, Float, Key
 
-from noiseaware.artifact import NoisyCount, Release, likely
+from noiseaware.evidence.release import NoisyCount, Release, likely
 from noiseaware.family import AbstractGeneralizedLinear
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, Numeric

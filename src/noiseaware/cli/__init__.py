@@ -20,7 +20,7 @@ from noiseaware.cli.explore import explore
 from noiseaware.cli.failure import Group, say
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
-from noiseaware.cli.planning import plan
+from noiseaware.cli.plan import plan
 from noiseaware.cli.release import HELP as RELEASE
 from noiseaware.cli.release import release
 from noiseaware.cli.reproduce import reproduce
@@ -122,7 +122,7 @@ def demo(
 
     $ noiseaware demo
     """
-    from noiseaware.demo import demo as story
+    from noiseaware.cli.demo import demo as story
 
     story(folder)
 

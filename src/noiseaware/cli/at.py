@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
-    from noiseaware.marginal import Estimate
-    from noiseaware.posterior import Posterior
+    from noiseaware.posterior.estimate import Estimate
+    from noiseaware.posterior.posterior import Posterior
 
 _PLACE = re.compile(r"\s*(.+?)\s*=\s*([^,=]+)(?:,|$)")  # a name may hold anything, = and commas too
 
@@ -16,7 +16,7 @@ def places(texts: Sequence[str] | None, family: "AbstractFamily") -> list[dict[s
     """The covariates of each record, every one of them named once."""
     if not texts:
         return []
-    from noiseaware.prediction import regression_of, rows_of
+    from noiseaware.posterior.prediction import regression_of, rows_of
 
     names = regression_of(family).x
     found = [_place(text) for text in texts]
@@ -50,12 +50,12 @@ def predicted(posterior: "Posterior", records: list[dict[str, float]]) -> tuple[
     """y of each record, and what someone who does not know of the noise would say of it."""
     import numpy as np
 
-    from noiseaware import marginal
-    from noiseaware.prediction import of_conjugate
+    from noiseaware.posterior import estimate
+    from noiseaware.posterior.prediction import of_conjugate
 
     family = posterior.release.family
     rows = [[record[name] for name in family.x] for record in records]  # type: ignore[attr-defined]
     _, laws = of_conjugate(posterior.naive.parts["regression"], np.array(rows))  # type: ignore[attr-defined]
     names = [f"{family.y} at {', '.join(f'{k} = {v:g}' for k, v in record.items())}" for record in records]  # type: ignore[attr-defined]
-    own = [marginal.of_draws(name, draws) for name, draws in zip(names, posterior.predict(rows).draws.T, strict=True)]
-    return own, [marginal.of_conjugate(name, law) for name, law in zip(names, laws, strict=True)]
+    own = [estimate.of_draws(name, draws) for name, draws in zip(names, posterior.predict(rows).draws.T, strict=True)]
+    return own, [estimate.of_conjugate(name, law) for name, law in zip(names, laws, strict=True)]

@@ -7,7 +7,7 @@ import typer
 
 from noiseaware.cli import picture
 from noiseaware.cli.failure import NEGATIVE, say
-from noiseaware.cli.plan import Item, read
+from noiseaware.cli.recipe import Item, read
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -22,16 +22,16 @@ from noiseaware.cli.model import (
     Y,
     model,
 )
-from noiseaware.cli.plan import FAMILIES, levels
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet
+from noiseaware.cli.recipe import FAMILIES, levels
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from noiseaware.calibration import Calibration
     from noiseaware.family import AbstractFamily
     from noiseaware.prior import AbstractPrior
+    from noiseaware.study.calibration import Calibration
 
 _COVERAGE = (0.5, 0.9, 0.95)
 _LEVEL = 0.99  # of right methods that get a good verdict
@@ -87,10 +87,10 @@ def calibrate(
     chosen = model(family, believed, {"variance": variance, "shape": shape, **options})
     setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "method": method}
     setting |= {"num_trials": trials, "seed": secrets.randbits(32) if seed is None else seed}
-    from noiseaware import trial
-    from noiseaware.calibration import calibrate as calibration
+    from noiseaware.study import simulate
+    from noiseaware.study.calibration import calibrate as calibration
 
-    with trial.quiet(quiet):
+    with simulate.quiet(quiet):
         found = calibration(chosen, believed, theta=_theta(theta), **setting)  # type: ignore[arg-type]
     told = _document(found, chosen, believed, setting)
     _write(found, output, plot)
@@ -141,8 +141,8 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
     import numpy as np
 
     from noiseaware import __version__
-    from noiseaware.posterior import METHODS, checked_method
-    from noiseaware.words import prior_words
+    from noiseaware.posterior.posterior import METHODS, checked_method
+    from noiseaware.report.words import prior_words
 
     method = setting["method"]
     if method == "auto" or method in METHODS:

@@ -13,8 +13,8 @@ from noiseaware.cli.failure import say
 from noiseaware.cli.progress import Quiet, counting, say_done, working
 
 if TYPE_CHECKING:
-    from noiseaware.artifact import Release
-    from noiseaware.posterior import Posterior
+    from noiseaware.evidence.release import Release
+    from noiseaware.posterior.posterior import Posterior
 
 Kind = Literal["table", "wikimedia", "census_measurements", "census_estimates"]
 
@@ -62,8 +62,8 @@ def convert(
         _save(releases, Path(output), force=force, is_quiet=quiet)
     if prior is not None:
         from noiseaware.cli.prior import parse
-        from noiseaware.concern import of_many
-        from noiseaware.group import infer_each
+        from noiseaware.posterior.concern import of_many
+        from noiseaware.posterior.each import infer_each
 
         with counting("posteriors", is_quiet=quiet) as progress, warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what they say is said below, of rows

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from noiseaware.words import PERCENT, cells, number, shown
+from noiseaware.report.words import PERCENT, cells, number, shown
 
 if TYPE_CHECKING:
-    from noiseaware.marginal import Estimate
-    from noiseaware.posterior import Posterior
+    from noiseaware.posterior.estimate import Estimate
+    from noiseaware.posterior.posterior import Posterior
 
 
 def table(posterior: "Posterior", truths: dict[str, float] | None = None) -> Table:

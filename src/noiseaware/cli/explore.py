@@ -27,8 +27,8 @@ def explore(
     The page is served to this machine alone, needs no network and writes no file. Ctrl-C ends it.
     """
     release, believed = read(path, family), parse(prior)
-    from noiseaware.explorer import Server
-    from noiseaware.posterior import checked_prior
+    from noiseaware.posterior.posterior import checked_prior
+    from noiseaware.report.explorer import Server
 
     checked_prior(release.family, believed)
     with Server(release, prior, parse, port) as server:

@@ -15,8 +15,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from noiseaware.check import explained
 from noiseaware.cli.bounds import doubled
-from noiseaware.extra import explained
 
 _INVALID = re.compile(r"Invalid value for '([^']+)': Input should be a valid (integer|number)\b")
 NEGATIVE, BAD_INPUT, REFUSED, UNFIT, INTERRUPTED = 1, 2, 3, 4, 130
@@ -94,7 +94,7 @@ def _without_passwords(sentence: str) -> str:
 
 def _is_refusal(error: Exception) -> bool:
     """Asked without importing the custodian, which an analyst may not have."""
-    custodian = sys.modules.get("noiseaware.custodian.ledger")
+    custodian = sys.modules.get("noiseaware.custodian.ledger.ledger")
     return custodian is not None and isinstance(error, custodian.LedgerRefusal)
 
 

@@ -14,9 +14,9 @@ from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet, say_done, working
 
 if TYPE_CHECKING:
-    from noiseaware.artifact import Release
-    from noiseaware.calibration import Calibration
-    from noiseaware.posterior import Posterior
+    from noiseaware.evidence.release import Release
+    from noiseaware.posterior.posterior import Posterior
+    from noiseaware.study.calibration import Calibration
 
 METHODS = (
     "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for linear_regression also "
@@ -69,7 +69,7 @@ def infer(
     _check_outputs(path, output, report, force=force, json=json)
     if calibrate and report is None:
         raise ValueError("--calibrate must go with --report, the page that it is told on.")
-    from noiseaware.posterior import infer as infer_posterior
+    from noiseaware.posterior.posterior import infer as infer_posterior
 
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)
@@ -96,8 +96,8 @@ def infer(
 def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> "Calibration | None":
     if not num_trials:
         return None
-    from noiseaware.calibration import calibrate
-    from noiseaware.trial import quiet
+    from noiseaware.study.calibration import calibrate
+    from noiseaware.study.simulate import quiet
 
     with quiet(is_quiet):
         return calibrate(posterior, num_trials=num_trials, seed=posterior.seed)
@@ -105,8 +105,8 @@ def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> 
 
 def read(path: str, family: str | None) -> "Release":
     """The release in a file, or on standard input; with a family of one's own where one is named."""
-    from noiseaware.artifact import from_json, load
     from noiseaware.cli import own
+    from noiseaware.evidence.release import from_json, load
 
     families = () if family is None else (own.named(family),)
     if path == "-":
@@ -116,7 +116,7 @@ def read(path: str, family: str | None) -> "Release":
 
 def _check_outputs(release: str, output: str | None, report: str | None, *, force: bool, json: bool) -> None:
     from noiseaware.file import check_free
-    from noiseaware.form import form_of
+    from noiseaware.posterior.form import form_of
 
     if output == "-" and json:
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
@@ -134,7 +134,7 @@ def _check_outputs(release: str, output: str | None, report: str | None, *, forc
 
 
 def _check_diagnostics(posterior: "Posterior") -> None:
-    from noiseaware.sampler.chain import LARGEST_RHAT, LEAST_ESS
+    from noiseaware.sampler.markov_chain import LARGEST_RHAT, LEAST_ESS
 
     for name, row in posterior.summary().to_dict("index").items():
         for measure in ("ess_bulk", "ess_tail"):
@@ -149,8 +149,8 @@ def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
 
     from noiseaware import __version__
     from noiseaware.cli.at import predicted
-    from noiseaware.marginal import PROBABILITY
-    from noiseaware.words import prior_words
+    from noiseaware.posterior.estimate import PROBABILITY
+    from noiseaware.report.words import prior_words
 
     def numbers(e) -> dict:
         return {"mean": e.mean, "sd": None if e.sd != e.sd else e.sd, "interval": [e.low, e.high]}
@@ -183,9 +183,9 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
     from rich.console import Console
     from rich.text import Text
 
-    from noiseaware import words
     from noiseaware.cli.at import predicted
     from noiseaware.cli.estimate import predictions, table
+    from noiseaware.report import words
 
     console = Console(stderr=is_aside, highlight=False)
     console.print(Text(words.brief(posterior.release)), style="dim", soft_wrap=True)

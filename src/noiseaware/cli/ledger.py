@@ -7,7 +7,7 @@ import typer
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from noiseaware.custodian.ledger import Entry, Ledger
+    from noiseaware.custodian.ledger.ledger import Entry, Ledger
 
 ledger = typer.Typer(
     help="Keep the account of what was spent on a table.", rich_markup_mode="rich", no_args_is_help=False
@@ -42,7 +42,7 @@ def create(
 
     In PostgreSQL, keep the password out of the URL: in ~/.pgpass, or in PGPASSWORD.
     """
-    from noiseaware.custodian.ledger import Ledger
+    from noiseaware.custodian.ledger.ledger import Ledger
 
     total = {"epsilon": epsilon, "rho": rho, "delta": delta}
     account = Ledger.create(path, **total, neighbours=neighbours, unit=unit)  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For mac
 
     $ noiseaware ledger show clinic.ledger
     """
-    from noiseaware.custodian.ledger import Ledger
+    from noiseaware.custodian.ledger.ledger import Ledger
 
     account = Ledger(path)
     if json:
@@ -126,7 +126,7 @@ def _print_entries(entries: "list[Entry]") -> None:
     from rich.text import Text
 
     from noiseaware.privacy import plain
-    from noiseaware.words import shown
+    from noiseaware.report.words import shown
 
     if not entries:
         return

@@ -32,7 +32,7 @@ Shape = Annotated[float | None, typer.Option(help="Known shape of the gamma.")]
 def model(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "AbstractFamily":
     """A family by its name, or a person's own by where it is; options that are None were not given."""
     from noiseaware.cli import own
-    from noiseaware.cli.plan import family
+    from noiseaware.cli.recipe import family
     from noiseaware.prior import Dirichlet
 
     given = {option: value for option, value in given.items() if value is not None}

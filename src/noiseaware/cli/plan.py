@@ -1,296 +1,163 @@
-"""What to release, from options or from a TOML file:
+"""`noiseaware plan`: how wide will the interval be, and what would make it as narrow as wanted? No data is read."""
 
-table = "clinic.csv"            paths are relative to the plan; spark = true reads the file with Spark
-                                or: table = "postgresql://user@host/database", and table_name = "visits"
-ledger = "clinic.ledger"        or: ledger = false, or a URL postgresql://user@host/database
+from typing import TYPE_CHECKING, Annotated, Any
 
-[[release]]
-family = "exponential"
-column = "wait_hours"
-bounds = [0, 48]                or: bounds = "private", and bounds_share = "0.1"
-epsilon = "0.5"
-output = "wait.json"
+import typer
 
-[[release]]
-family = "linear_regression"    or: family = "multivariate_normal", and columns = ["age", "pressure"]
-x = ["age"]
-y = "pressure"
-bounds = { age = [0, 100], pressure = [60, 220] }
-epsilon = "0.5"
-output = "pressure.json"
-
-[[release]]
-family = "bernoulli"
-column = "ill"
-epsilon = 0.5
-by = { region = ["north", "south"] }    a file for each group, in the folder `output`
-unit = "patient_id"                     of each patient at most
-max_records = 3                         three records are summed
-true = ["F"]                            the words that are yes, where they are not true, yes, 1 …
-missing = "leave_out"                   or a value that a missing cell counts as: 0, true, { age = 40, pressure = 120 }
-output = "ill"
-"""
-
-import inspect
-import itertools
-import os
-import re
-import tomllib
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
-
-from noiseaware.cli.bounds import PRIVATE
+from noiseaware.cli import picture
+from noiseaware.cli.bounds import agreed, columns
+from noiseaware.cli.model import (
+    Bounds,
+    ColumnBounds,
+    Columns,
+    LevelNames,
+    Outside,
+    RecordTrials,
+    Shape,
+    Variance,
+    X,
+    Y,
+    model,
+)
+from noiseaware.cli.prior import EXAMPLES, parse
+from noiseaware.cli.progress import Quiet, working
+from noiseaware.cli.recipe import FAMILIES, levels
 
 if TYPE_CHECKING:
-    from noiseaware.family import AbstractFamily
-    from noiseaware.privacy import Promise
-
-FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
-FAMILIES += ("multivariate_normal", "linear_regression", "logistic_regression", "poisson_regression")
-_COLUMNS = ("column", "columns", "x", "y")
-_OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
-_PRICE = ("epsilon", "rho", "delta", "neighbours")
-_CHOICE = ("bounds_share", "bounds_quantiles")
-_DIVISION = ("n_share", "by", "unit", "max_records")
-_CELLS = ("missing", "true")
-_VALUE = re.compile(r"\s*(.+?)\s*=\s*([^,=]+?)\s*(?:,|$)")
-_PLACE = (("table", str, "the path of a file or a URL"), ("table_name", str, "a name"), ("spark", bool, "true"))
+    from noiseaware.study.plan import Plan
 
 
-@dataclass(frozen=True)
-class Item:
-    """One release to make, and where to write it."""
+def plan(
+    family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
+    prior: Annotated[str, typer.Option(help=f"What is known beforehand: {EXAMPLES}.")],
+    n: Annotated[int | None, typer.Option("-n", help="Records in the table.")] = None,
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy of the release, ε: Laplace noise.")
+    ] = None,
+    rho: Annotated[
+        str | None, typer.Option(metavar="NUMBER", help="Privacy of the release, ρ of zCDP: Gaussian noise.")
+    ] = None,
+    delta: Annotated[str | None, typer.Option(metavar="NUMBER", help="With --epsilon: (ε, δ), Gaussian noise.")] = None,
+    width: Annotated[float | None, typer.Option(help="The width that the 95 % interval should have.")] = None,
+    parameter: Annotated[str | None, typer.Option(help="Of which number, where there are several: mean")] = None,
+    neighbours: Annotated[str, typer.Option(help="replace, or add_remove: n is then private too.")] = "replace",
+    best_bounds: Annotated[bool, typer.Option("--best-bounds", help="Compare bounds too.")] = False,
+    check: Annotated[int, typer.Option(help="Simulate so many tables, and say what came out.")] = 0,
+    bounds: Bounds = None,
+    column_bounds: ColumnBounds = None,
+    x: X = None,
+    y: Y = None,
+    column_names: Columns = None,
+    outside: Outside = None,
+    record_trials: RecordTrials = None,
+    level_names: LevelNames = None,
+    variance: Variance = None,
+    shape: Shape = None,
+    seed: Annotated[int, typer.Option(help="Makes --check repeatable.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    plot: Annotated[str | None, typer.Option(help="Picture to write: plan.png, .svg or .pdf")] = None,
+    quiet: Quiet = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the picture.")] = False,
+) -> None:
+    """Plan a release before any data is touched: two of records, privacy and width give the third.
 
-    table: str
-    family: "AbstractFamily"
-    epsilon: str | None
-    rho: str | None
-    delta: str | None
-    neighbours: str | None
-    output: str
-    choice: dict[str, Any] = field(default_factory=dict)
-    """How bounds are chosen privately; empty where they are public."""
-    division: dict[str, Any] = field(default_factory=dict)
-    """The share of n, groups with their levels, and the unit with its records."""
-    cells: dict[str, Any] = field(default_factory=dict)
-    """What a missing cell counts as, and the words that are yes; empty where neither was said."""
-    table_name: str | None = None
-    spark: bool = False
+    [bold]Example[/bold]
 
-    @property
-    def terms(self) -> dict[str, Any]:
-        """What `na.release` takes besides the table, the family and the ledger."""
-        price = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "neighbours": self.neighbours}
-        return price | self.division | self.choice | self.cells
+    $ noiseaware plan --family bernoulli --prior "beta(1, 9)" -n 5000 --width 0.02
 
-    @property
-    def files(self) -> list[str]:
-        """Where it is written: of groups, a file for each in the folder `output`."""
-        if "by" not in self.division:
-            return [self.output]
-        levels = self.division["levels"]
-        keys = itertools.product(*(levels[column] for column in self.division["by"]))
-        named = (",".join(f"{c}={v}" for c, v in zip(self.division["by"], key, strict=True)) for key in keys)
-        return [os.path.join(self.output, f"{quote(name, safe='=, ')}.json") for name in named]
+    $ noiseaware plan --family exponential --prior "gamma(8, 2)" --bounds 0 4 -n 1000 --epsilon 0.5 --plot plan.png
 
-    @property
-    def promise(self) -> "Promise":
-        """What is promised, and paid."""
-        from noiseaware.privacy import promised
+    Widths are of the 95 % interval, on average over tables that the prior thinks of, and the plan says by how much they
+    may be wrong. --check makes such tables and their posteriors and says how wide those really are.
+    """
+    picture.check(plot, force=force)
+    believed = parse(prior)
+    wanted = {"bounds": agreed(bounds, column_bounds), "outside": outside, "trials": record_trials}
+    wanted |= {"levels": levels(level_names), "columns": columns(column_names), "x": columns(x), "y": y}
+    wanted |= {"variance": variance, "shape": shape}
+    chosen = model(family, believed, wanted)
+    from noiseaware.study import simulate
+    from noiseaware.study.plan import plan as planned
 
-        return promised(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
+    promise = {"epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours}
+    with working("planning", is_quiet=quiet or check > 0), simulate.quiet(quiet):
+        found = planned(chosen, believed, n=n, width=width, parameter=parameter, **promise)  # type: ignore[arg-type]
+        told = _document(found, num_trials=check, seed=seed, best_bounds=best_bounds)
+    if plot is not None:
+        picture.write(found.plot(), plot)
+    _print(found, told, json=json)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The releases to make, the ledger that pays for them (None for none), and the file that says so, if one does."""
+def _document(found: "Plan", *, num_trials: int, seed: int, best_bounds: bool) -> dict[str, Any]:
+    from noiseaware import __version__
+    from noiseaware.report.words import prior_words
 
-    items: list[Item]
-    ledger: str | None
-    path: str | None = None
+    told: dict[str, Any] = {"family": found.family.name, "prior": prior_words(found.prior), "n": found.n}
+    told |= {"epsilon": found.epsilon, "rho": found.rho, "delta": found.delta, "neighbours": found.neighbours}
+    told |= {
+        "width": found.width,
+        "error": found.error,
+        "by_parameter": found.by_parameter,
+        "without_noise": found.floor,
+    }
+    told |= {"records_worth": found.records_worth}
+    if found.neighbours == "add_remove":
+        told["n_shares"] = [{"n_share": str(share), "width": width} for share, width in found.best_n_share()]
+    if best_bounds:
+        told["bounds"] = [{"bounds": list(pair), "width": width} for pair, width in found.best_bounds()]
+    if num_trials:
+        widths = found.simulated(num_trials, seed)
+        told["simulated"] = {name: {"width": width, "error": error} for name, (width, error) in widths.items()}
+    return told | {"version": __version__}
 
 
-def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
-    """One release from where its table is, and from named options; those that are None were not given."""
+def _print(found: "Plan", told: dict[str, Any], *, json: bool) -> None:
+    if json:
+        import json as form
+
+        typer.echo(form.dumps({k: v for k, v in told.items() if v is not None}, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    for line in _sentences(found, told):
+        console.print(Text(line), soft_wrap=True)
+    console.print(_table(found))
+
+
+def _sentences(found: "Plan", told: dict[str, Any]) -> list[str]:
     from noiseaware.privacy import promised
+    from noiseaware.report.words import number
 
-    given = {k: v for k, v in wanted.items() if v is not None}
-    price = [given.pop(name, None) for name in _PRICE]
-    epsilon, rho, delta = (None if p is None else str(p) for p in price[:3])
-    promised(epsilon=epsilon, rho=rho, delta=delta)  # refuses here what is not a positive number
-    choice, division = _choice(given), _division(given)
-    cells = {name: given.pop(name) for name in _CELLS if name in given}
-    if "by" in division and output == "-":
-        raise ValueError("output must be a folder where a table is released by groups, got -.")
-    model = family(given)
-    if "missing" in cells:
-        cells["missing"] = _missing(cells["missing"], model)
-    return Item(
-        family=model,
-        epsilon=epsilon,
-        rho=rho,
-        delta=delta,
-        neighbours=price[3],
-        output=output,
-        choice=choice,
-        division=division,
-        cells=cells,
-        **place,
-    )
+    promise = promised(epsilon=found.epsilon, rho=found.rho, delta=found.delta)
+    about = "" if found.neighbours == "replace" else "about "
+    lines = [f"{found.family.name.replace('_', ' ')} release of {about}{found.n:,} records at {promise}"]
+    widths = [f"{name} {number(width)}" for name, width in told["by_parameter"].items()]
+    lines.append(f"Expected width of the 95 % interval, give or take {100 * found.error:.0f} %: {', '.join(widths)}.")
+    if (most := told["records_worth"]) < 0.995 * found.n:
+        worth = f"{most:,.0f} records without noise would tell as much"
+        lines.append(f"Without noise it would be {number(told['without_noise'])}; {worth}.")
+    for name, row in told.get("simulated", {}).items():
+        lines.append(f"Simulated: {name} {number(row['width'])} ± {number(row['error'])}.")
+    for word, rows in (("bounds", told.get("bounds")), ("n_share", told.get("n_shares"))):
+        for row in rows or ():
+            what = "{:g} to {:g}".format(*row["bounds"]) if word == "bounds" else row[word]
+            lines.append(f"{word} {what}: {number(row['width'])}")
+    return lines
 
 
-def _missing(value: Any, model: "AbstractFamily") -> Any:
-    """What a missing cell counts as; texts that are numbers become numbers, unless levels are texts."""
-    if isinstance(value, str) and len(model.columns) > 1 and "=" in value:
-        value = _by_column(value)
-    if isinstance(value, dict):
-        return {column: _missing(own, model) for column, own in value.items()}
-    is_level_text = isinstance(next(iter(getattr(model, "levels", None) or ()), None), str)
-    if not isinstance(value, str) or is_level_text:
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value
+def _table(found: "Plan"):
+    from rich.table import Table
 
+    from noiseaware.report.words import number
 
-def _by_column(text: str) -> dict[str, str]:
-    """Values by column, from a text such as age=40, pressure=120."""
-    pairs = _VALUE.findall(text)
-    if _VALUE.sub("", text) or len(dict(pairs)) < len(pairs):
-        raise ValueError(f'--missing must look like "age=40, pressure=120", each column once, got {text!r}.')
-    return dict(pairs)
-
-
-def _division(given: dict[str, Any]) -> dict[str, Any]:
-    """What says who counts as one and how records are divided, taken out of the options."""
-    found = {name: given.pop(name) for name in _DIVISION if name in given}
-    if "n_share" in found:
-        found["n_share"] = str(found["n_share"])
-    if "by" not in found:
-        return found
-    levels = found["by"]
-    if not isinstance(levels, dict) or not levels or not all(isinstance(own, list) for own in levels.values()):
-        raise ValueError(f"by must give the public levels of each column: region=north,south, got {levels!r}.")
-    return found | {"by": list(levels), "levels": levels}
-
-
-def groups(texts: list[str] | None) -> dict[str, Any] | None:
-    """Columns and their public levels from texts such as region=north,south."""
-    if not texts:
-        return None
-    pairs = [text.partition("=") for text in texts]
-    for text, (column, sign, _) in zip(texts, pairs, strict=True):
-        if not (column and sign):
-            raise ValueError(f"--by must be a column and its public levels, such as region=north,south, got {text!r}.")
-    return {column: levels(named) for column, _, named in pairs}
-
-
-def _choice(given: dict[str, Any]) -> dict[str, Any]:
-    """What says how bounds are chosen privately, taken out of the options."""
-    choice = {name: given.pop(name) for name in _CHOICE if name in given}
-    if given.get("bounds") == PRIVATE:
-        return {"bounds": given.pop("bounds"), **choice}
-    if choice:
-        name = next(iter(choice))
-        raise ValueError(f"{name} must not be given unless bounds are private, got {choice[name]}.")
-    return {}
-
-
-def family(given: dict[str, Any]) -> "AbstractFamily":
-    """A family from its name, columns and options."""
-    import noiseaware.family as families
-
-    given = dict(given)
-    name = given.pop("family", None)
-    if name not in FAMILIES:
-        got = "nothing" if name is None else repr(name)
-        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {got}.")
-    cls = getattr(families, name.title().replace("_", ""))
-    known = inspect.signature(cls).parameters
-    for need in _COLUMNS:
-        if need in known and not given.get(need):
-            raise ValueError(f"{need} must name a column of the table for the {name} family, got nothing.")
-    for single in ("column", "y"):
-        if not isinstance(given.get(single, ""), str):
-            raise ValueError(f"{single} must be the name of a column, got {given[single]!r}.")
-    for several in ("columns", "x"):
-        if not isinstance(given.get(several, ""), str | list):
-            raise ValueError(f"{several} must be a list of columns, got {given[several]!r}.")
-    if surplus := sorted(set(given) - set(known)):
-        raise ValueError(f"{surplus[0]} must not be given for the {name} family, got {given[surplus[0]]}.")
-    for need in ("trials", "levels"):
-        if need in known and need not in given:
-            raise ValueError(f"{need} must be given for the {name} family, got nothing.")
-    return cls(**given)
-
-
-def levels(text: str | None) -> list[str] | list[int] | None:
-    """Levels between commas; whole numbers if all of them are."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if "" in parts:
-        raise ValueError(f"levels must be names between commas, got {text!r}.")
-    return [int(p) for p in parts] if all(p.lstrip("-").isdecimal() and p.isascii() for p in parts) else parts
-
-
-def read(path: str) -> Plan:
-    """The plan that a TOML file holds; refused in one sentence if anything in it is off."""
-    try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ValueError(f"plan must exist, got {path}.") from None
-    except (OSError, ValueError) as error:
-        raise ValueError(f"plan {path} must be readable TOML: {error}.") from None
-    _check_keys(path, document, {"table", "table_name", "spark", "ledger", "release"})
-    entries, ledger = document.get("release"), document.get("ledger")
-    where = _place(path, document)
-    if not (isinstance(ledger, str) and ledger) and ledger is not False:
-        raise ValueError(f"{path}: ledger must be a path or a URL, or false to release without one, got {ledger!r}.")
-    if not isinstance(entries, list) or not entries:
-        raise ValueError(f"{path}: release must be one or more [[release]] entries, got {entries!r}.")
-    folder = os.path.dirname(path)
-    items = [_entry(f"{path}: release {i}", where, folder, entry) for i, entry in enumerate(entries, 1)]
-    if isinstance(ledger, str):
-        from noiseaware.custodian.ledger import check_place
-
-        check_place(ledger)  # before it is made a path, which a connection string is not
-        ledger = ledger if "://" in ledger else os.path.join(folder, ledger)
-    return Plan(items, ledger or None, path)
-
-
-def _place(path: str, document: dict) -> dict[str, Any]:
-    """Where the table of a plan is."""
-    for name, kind, rule in _PLACE:
-        if name in document and not isinstance(document[name], kind):
-            raise ValueError(f"{path}: {name} must be {rule}, got {document[name]!r}.")
-    if not document.get("table"):
-        raise ValueError(f"{path}: table must be the path of a file or a URL, got nothing.")
-    from noiseaware.custodian.connection import is_meant
-
-    table = document["table"]
-    if is_meant(table) and "://" not in table:  # which is no path, and may hold a password
-        raise ValueError(f"{path}: table must be the path of a file or a URL, got another connection string.")
-    table = table if "://" in table else os.path.join(os.path.dirname(path), table)
-    return {"table": table, "table_name": document.get("table_name"), "spark": document.get("spark", False)}
-
-
-def _entry(where: str, place: dict[str, Any], folder: str, entry: object) -> Item:
-    if not isinstance(entry, dict):
-        raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
-    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE, *_DIVISION, *_CELLS})
-    output = entry.get("output")
-    if not isinstance(output, str) or output == "-":
-        raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")
-    try:
-        return item(place, os.path.join(folder, output), {k: v for k, v in entry.items() if k != "output"})
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from None
-
-
-def _check_keys(where: str, document: dict, known: set[str]) -> None:
-    if surplus := sorted(set(document) - known):
-        raise ValueError(f"{where}: fields must be among {', '.join(sorted(known))}, got {surplus[0]!r}.")
+    frame = found.table()
+    symbol = "ε" if frame.index.name == "epsilon" else "ρ"
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), title=None)
+    table.add_column(symbol, justify="right", no_wrap=True)
+    for size in frame.columns:
+        table.add_column(f"n = {size:,}", justify="right", no_wrap=True)
+    for cost, row in frame.iterrows():
+        table.add_row(f"{cost:g}", *(number(width) for width in row))
+    return table

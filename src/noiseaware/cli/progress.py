@@ -16,7 +16,7 @@ import typer
 from noiseaware.cli.failure import say
 
 if TYPE_CHECKING:
-    from noiseaware.custodian.scan import Progress
+    from noiseaware.custodian.engine.scan import Progress
 
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 

@@ -11,11 +11,11 @@ import typer
 from noiseaware.cli.bounds import agreed as agreed_bounds
 from noiseaware.cli.bounds import columns
 from noiseaware.cli.failure import BAD_INPUT, INTERRUPTED, say
-from noiseaware.cli.plan import FAMILIES, Item, Plan, groups, item, levels, read
 from noiseaware.cli.progress import Quiet, watching
+from noiseaware.cli.recipe import FAMILIES, Item, Plan, groups, item, levels, read
 
 if TYPE_CHECKING:
-    from noiseaware.artifact import Release
+    from noiseaware.evidence.release import Release
 
 _BOUNDS = (
     "Public bounds, set without the data: --bounds 0 48. Or --bounds private: chosen from the data, near the middle "
@@ -229,7 +229,7 @@ def _interruptible(planned: Item, ledger: str | None) -> Iterator[None]:
 
 
 def _num_entries(ledger: str) -> int:
-    from noiseaware.custodian.ledger import Ledger
+    from noiseaware.custodian.ledger.ledger import Ledger
 
     return len(Ledger(ledger).entries())
 
@@ -260,7 +260,7 @@ def _check_afford(plan: Plan) -> None:
     """Refuse a plan that the ledger cannot pay as a whole, or not for these neighbours, before anything is charged."""
     if plan.ledger is None:
         return
-    from noiseaware.custodian.ledger import Ledger
+    from noiseaware.custodian.ledger.ledger import Ledger
     from noiseaware.custodian.terms import terms_of
 
     account = Ledger(plan.ledger)
@@ -293,7 +293,7 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
 
 def _unsaid(made: "Release") -> str:
     """What missing cells counted as, since nobody said; the same whether or not there are any."""
-    from noiseaware.words import missing
+    from noiseaware.report.words import missing
 
     return f"{missing(made)}; --missing (in a plan, missing) has it otherwise."
 
@@ -314,12 +314,12 @@ def _write(made: "dict[str, Release]", *, force: bool) -> None:
 
 
 def _told(paths: list[str], made: "list[Release]", ledger: str | None) -> str:
-    from noiseaware.words import brief
+    from noiseaware.report.words import brief
 
     lines = [f"{path}: {brief(one)}" for path, one in zip(paths, made, strict=True)]
     if ledger is not None:
         from noiseaware.cli.ledger import balance
-        from noiseaware.custodian.ledger import Ledger
+        from noiseaware.custodian.ledger.ledger import Ledger
 
         account, paid = Ledger(ledger), made[0].origin.ledger_entry
         counted = next((entry.what.get("counted") for entry in account.entries() if entry.id == paid), None)

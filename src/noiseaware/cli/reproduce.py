@@ -46,10 +46,10 @@ def reproduce(
     if (place / f"{figure}.csv").exists() and not force:
         raise ValueError(f"output {place / figure}.csv exists already; give another --folder or --force.")
     started = time.perf_counter()
-    from noiseaware import trial
+    from noiseaware.study import simulate
 
     script = importlib.import_module(f"noiseaware.reproduce.{figure}")
-    with trial.quiet(quiet):
+    with simulate.quiet(quiet):
         for path in script.reproduce(place, quick=quick, seed=seed):
             typer.echo(str(path))
     if not quiet:

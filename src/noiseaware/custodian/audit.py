@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noiseaware.check import whole
 from noiseaware.custodian.grid import Grid
 from noiseaware.custodian.neighbour import Outcome, worst
 from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
-from noiseaware.given import whole
 from noiseaware.mechanism import DiscreteLaplace
 from noiseaware.privacy import Promise, ZeroConcentrated, kept_by
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from noiseaware.given import check_levels, whole
+from noiseaware.check import check_levels, whole
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Level = str | int

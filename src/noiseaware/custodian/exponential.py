@@ -14,8 +14,8 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from noiseaware.custodian.engine.quiet import quietly
 from noiseaware.custodian.noise import root_above
-from noiseaware.custodian.quiet import quietly
 from noiseaware.privacy import Guarantee, Pure, above
 
 _LAST_PLACES = 16  # as in noise.py

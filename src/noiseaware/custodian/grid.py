@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from noiseaware.artifact import MOST_OF_N
 from noiseaware.custodian.noise import calibrated, draw
 from noiseaware.custodian.table import MOST_RECORDS
+from noiseaware.evidence.release import MOST_OF_N
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Guarantee, Neighbours

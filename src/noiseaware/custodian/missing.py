@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from noiseaware.check import shown
 from noiseaware.custodian.division import Level
 from noiseaware.custodian.parser import NO, YES, folded
-from noiseaware.document import Counted
+from noiseaware.evidence.json import Counted
 from noiseaware.family import AbstractFamily
-from noiseaware.given import shown
 
 LEAVE_OUT: Literal["leave_out"] = "leave_out"
 _MOST_WORDS, _LONGEST_WORD = 100, 100

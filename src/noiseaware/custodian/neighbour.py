@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from noiseaware.custodian.bounds import Selection, within
 from noiseaware.custodian.grid import Grid
+from noiseaware.custodian.private_bounds import Selection, within
 from noiseaware.custodian.release import summed
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import Terms

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from noiseaware.custodian.quiet import quietly
+from noiseaware.custodian.engine.quiet import quietly
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace
 from noiseaware.privacy import Guarantee, Pure, above
 

@@ -8,7 +8,7 @@ number and no level, and as text they would be an error.
 import string
 from collections.abc import Sequence
 
-from noiseaware.given import LONGEST_CELL
+from noiseaware.check import LONGEST_CELL
 
 YES = ("true", "t", "yes", "y", "1", "on")
 NO = ("false", "f", "no", "n", "0", "off")

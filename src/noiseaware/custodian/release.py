@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from typing import Any, Literal, overload
 
 import noiseaware
-from noiseaware.artifact import Origin, Release
-from noiseaware.custodian.bounds import MOST_SLACK, QUANTILES, SHARE, within
 from noiseaware.custodian.division import Groups, Level
-from noiseaware.custodian.ledger import Entry, Ledger
+from noiseaware.custodian.ledger.ledger import Entry, Ledger
+from noiseaware.custodian.private_bounds import MOST_SLACK, QUANTILES, SHARE, within
+from noiseaware.evidence.release import Origin, Release
 from noiseaware.family import AbstractFamily
 from noiseaware.privacy import N_SHARE, Neighbours, Number, plain
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import narwhals as nw
 
-from noiseaware.custodian.column import filled, fixed_point, placed, readable, scaled
 from noiseaware.custodian.division import Groups, Unit
+from noiseaware.custodian.engine.column import filled, fixed_point, placed, readable, scaled
+from noiseaware.custodian.engine.scan import Progress, Scan
+from noiseaware.custodian.engine.source import source
 from noiseaware.custodian.missing import Cells
-from noiseaware.custodian.scan import Progress, Scan
-from noiseaware.custodian.source import source
 from noiseaware.family import AbstractFamily
 
 MOST_RECORDS = 2**31

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from noiseaware.artifact import checked_grid
-from noiseaware.custodian.bounds import QUANTILES, SHARE, Selection, planned, within
+from noiseaware.check import kind
 from noiseaware.custodian.division import Groups, Level, Unit, groups_of, neighbours_of, unit_of
 from noiseaware.custodian.grid import Grid, finest_grid, whole_grid
 from noiseaware.custodian.missing import Cells, cells_of
+from noiseaware.custodian.private_bounds import QUANTILES, SHARE, Selection, planned, within
+from noiseaware.evidence.release import checked_grid
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
-from noiseaware.given import kind
 from noiseaware.privacy import (
     N_SHARE,
     Guarantee,

@@ -18,8 +18,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
+from noiseaware.check import kind
 from noiseaware.family.recorded import Recorded
-from noiseaware.given import kind
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 

@@ -21,12 +21,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.check import kind
 from noiseaware.family import _clipped_response
 from noiseaware.family._moment import AbstractMomentFamily, all_pairs
 from noiseaware.family._quadratic import raised
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.multivariate_normal import MultivariateNormal, update_normal
-from noiseaware.given import kind
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.prior import MultivariateNormal as NormalPrior
 from noiseaware.prior import Normal as NumberPrior

@@ -12,8 +12,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.check import whole
 from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
-from noiseaware.given import whole
 from noiseaware.prior import Beta, Numeric
 
 

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
+from noiseaware.check import check_levels
 from noiseaware.family._family import AbstractFamily, check_conjugate
-from noiseaware.given import check_levels
 from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 

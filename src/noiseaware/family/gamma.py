@@ -17,6 +17,7 @@ import numpy as np
 from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
+from noiseaware.check import kind
 from noiseaware.family import _clipped_gamma, recorded
 from noiseaware.family._family import (
     AbstractUnboundedFamily,
@@ -29,7 +30,6 @@ from noiseaware.family._family import (
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family._special import log_gammainc, log_gammaincc
 from noiseaware.family.recorded import Recorded
-from noiseaware.given import kind
 from noiseaware.prior import Gamma as GammaPrior
 from noiseaware.prior import Independent, Numeric
 

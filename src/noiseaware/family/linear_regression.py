@@ -20,6 +20,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
+from noiseaware.check import kind
 from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import all_pairs, checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
@@ -29,7 +30,6 @@ from noiseaware.family.multivariate_normal import (
     evidence_of_count,
     update_normal,
 )
-from noiseaware.given import kind
 from noiseaware.prior import (
     AbstractPrior,
     CovariateMoments,

@@ -10,10 +10,10 @@ left out              all that is below the threshold, or not above it
 import math
 from collections.abc import Iterable, Mapping
 
-from noiseaware.artifact import Release
-from noiseaware.document import Origin
+from noiseaware.check import shown
+from noiseaware.evidence.json import Origin
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, Poisson
-from noiseaware.given import shown
 from noiseaware.interop._rows import Group, label
 from noiseaware.mechanism import AbstractMechanism
 

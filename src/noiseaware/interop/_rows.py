@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from noiseaware.given import shown
+from noiseaware.check import shown
 
 MOST_BYTES = 500_000_000
 _MOST_DIGITS = 400  # of a number that is written as text

@@ -10,7 +10,7 @@ itself. Estimates share what they were made of: their errors are correlated, and
 import math
 from typing import Any
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.interop._published import CELL, release
 from noiseaware.interop._rows import group_of, number, positive, rows_of, whole

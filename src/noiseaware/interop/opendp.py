@@ -11,10 +11,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from noiseaware.artifact import Release
-from noiseaware.document import Origin
+from noiseaware.check import shown, whole
+from noiseaware.evidence.json import Origin
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
-from noiseaware.given import shown, whole
 from noiseaware.interop._published import CELL, Within, clamped
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 

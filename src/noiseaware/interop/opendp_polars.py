@@ -6,9 +6,9 @@ dp.len() and other counts            clamped at 0, unless they were asked for wi
 a threshold in the summary           groups are kept whose noisy count is greater; at the threshold they are left out
 """
 
-from noiseaware.artifact import Release
+from noiseaware.check import shown
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
-from noiseaware.given import shown
 from noiseaware.interop._published import CELL, Keys, at_most, clamped, missing, release
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from noiseaware.artifact import Release
+from noiseaware.check import shown
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
-from noiseaware.given import shown
 from noiseaware.interop._published import CELL, release
 from noiseaware.interop._rows import label, number, positive
 from noiseaware.mechanism import Gaussian, Laplace

@@ -7,7 +7,7 @@ a whole number, which gives P(0) = 1 − e^{−1/2b} and P(k) = sinh(1/2b) e^{�
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.interop._published import CELL, release, rounded
 from noiseaware.interop._rows import label, number, positive

@@ -8,7 +8,7 @@ decides.
 
 import math
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.interop._published import CELL, Keys, clamped, missing, release, truncated
 from noiseaware.interop._rows import group_of, number, positive, rows_of, whole

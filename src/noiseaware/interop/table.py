@@ -15,9 +15,9 @@ Other columns name the group. Rounded, coarsened and suppressed tables without n
 import math
 from typing import Literal, get_args
 
-from noiseaware.artifact import Release
+from noiseaware.check import shown
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
-from noiseaware.given import shown
 from noiseaware.interop._published import CELL, Within, clamped, midpoint, release, rounded, truncated
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from noiseaware.artifact import Release
+from noiseaware.check import shown
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
-from noiseaware.given import shown
 from noiseaware.interop._published import CELL, release
 from noiseaware.interop._rows import group_of, number, positive, rows_of, whole
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace

@@ -5,7 +5,7 @@ rows whose noisy count is under `count_release_thresh` were left out. A row that
 it was published follows from the count itself. One that is not there says that its noisy count was under the threshold.
 """
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.interop._published import CELL, Keys, below, missing, release
 from noiseaware.interop._rows import group_of, number, positive, rows_of, whole

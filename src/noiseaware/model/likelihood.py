@@ -19,11 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from noiseaware.artifact import NoisyCount, Release
+from noiseaware.evidence.release import NoisyCount, Release
 from noiseaware.family import AbstractScalarFamily, Categorical
+from noiseaware.likelihood import counts, gaussian, moment, plain_sum, private_count
 from noiseaware.mechanism import Identity
 from noiseaware.prior import Dirichlet
-from noiseaware.sampler import _counts, _latent_sum, _moment, _noisy_count, _normal, _parameter, exact
+from noiseaware.sampler import exact, scalar_posterior
 
 _MOST_LISTED = 4096  # sums, which is quicker than a contour: what does not depend on θ is worked out once
 
@@ -176,17 +177,17 @@ def _num_listed(releases: list[Release]) -> int:
     family = releases[0].family
     if not isinstance(family, AbstractScalarFamily):
         return 0
-    return _latent_sum.num_listed(family, max(r.n for r in releases), _MOST_LISTED)
+    return plain_sum.num_listed(family, max(r.n for r in releases), _MOST_LISTED)
 
 
 def _log_terms(family, noise, y, n, listed: int) -> Float[Array, "b listed"]:
     with jax.ensure_compile_time_eval():
-        return jax.vmap(lambda noise, y, n: _latent_sum.log_terms(family, noise, y[0], n, listed))(noise, y, n)
+        return jax.vmap(lambda noise, y, n: plain_sum.log_terms(family, noise, y[0], n, listed))(noise, y, n)
 
 
 def _listed(family, listed: int) -> Callable[..., Float[Array, ""]]:
     def one(terms, n, theta, _):
-        return _latent_sum.summed(family, terms, jnp.arange(0.0, listed), n, family.natural(theta))
+        return plain_sum.summed(family, terms, jnp.arange(0.0, listed), n, family.natural(theta))
 
     return one
 
@@ -195,20 +196,20 @@ def _one(release: Release, y: Float[Array, "b k"]) -> Callable[..., Float[Array,
     """The function (noise, y, n, θ, weights) → log p(y | θ) of releases that are like this one."""
     family, count = release.family, release.count
     if isinstance(family, Categorical):
-        total = _counts.total_of(count)
+        total = counts.total_of(count)
         vague = Dirichlet(np.ones(len(family.statistics)))
-        shape = _counts.shape_for(vague, exact.noise_of(release), y, total)
-        return lambda noise, y, n, theta, _: _counts.log_likelihood(noise, y, total, theta[None], shape=shape)[0]
+        shape = counts.shape_for(vague, exact.noise_of(release), y, total)
+        return lambda noise, y, n, theta, _: counts.log_likelihood(noise, y, total, theta[None], shape=shape)[0]
     if isinstance(family, AbstractScalarFamily):
-        sizes = _noisy_count.sizes(count, family, exact.noise_of(release)) if isinstance(count, NoisyCount) else None
-        return lambda noise, y, n, theta, _: _parameter.log_likelihood(
+        sizes = private_count.sizes(count, family, exact.noise_of(release)) if isinstance(count, NoisyCount) else None
+        return lambda noise, y, n, theta, _: scalar_posterior.log_likelihood(
             family, noise, y[0], n if sizes is None else sizes, theta[None]
         )[0]
 
     def limit(noise, y, n, theta, weights):
         """Normal, with the sum integrated out."""
-        mean, covariance = _moment.released(family, theta)
+        mean, covariance = moment.released(family, theta)
         added = jnp.broadcast_to(noise.spread**2 * (2 * weights if weights.size else 1.0), y.shape)
-        return _normal.log_density(y - n * mean, n * covariance, added) - 0.5 * y.size * jnp.log(2 * jnp.pi)
+        return gaussian.log_density(y - n * mean, n * covariance, added) - 0.5 * y.size * jnp.log(2 * jnp.pi)
 
     return limit

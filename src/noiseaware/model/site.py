@@ -17,7 +17,7 @@ try:
 except ImportError:
     raise ImportError("a site in a NumPyro model needs numpyro; install noiseaware[numpyro].") from None
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.model.likelihood import log_likelihood, needs_weights
 

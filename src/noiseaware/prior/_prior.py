@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from noiseaware.given import shown
+from noiseaware.check import shown
 
 Numeric = Float[Array, "..."] | float
 """A number, or a batch of them."""

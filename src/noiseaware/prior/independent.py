@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.given import kind
+from noiseaware.check import kind
 from noiseaware.prior._prior import AbstractPrior, AbstractRealPrior
 
 

@@ -17,14 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noiseaware import ecdf
 from noiseaware.baseline import one_posterior_sample
 from noiseaware.mechanism import Laplace
 from noiseaware.reproduce import model as study
 from noiseaware.reproduce.model import MODELS, Model
 from noiseaware.reproduce.output import save
-from noiseaware.trial import progress
-from noiseaware.utility import mmd_squared
+from noiseaware.study import ecdf
+from noiseaware.study.simulate import progress
+from noiseaware.study.utility import mmd_squared
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,13 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, Bernoulli, Exponential
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import AbstractPrior, Beta, Gamma
 from noiseaware.reproduce.output import save
 from noiseaware.sampler import exact, gibbs
-from noiseaware.trial import simulate
+from noiseaware.study.simulate import simulate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

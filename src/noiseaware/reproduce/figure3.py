@@ -24,15 +24,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
-from noiseaware import ecdf
 from noiseaware.baseline import nonprivate
 from noiseaware.family import LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import Independent, NormalInverseGamma, NormalInverseWishart
 from noiseaware.reproduce.output import save
-from noiseaware.trial import Trials, draws, evaluated, progress, simulate
-from noiseaware.utility import mmd_squared
+from noiseaware.study import ecdf
+from noiseaware.study.simulate import Trials, draws, evaluated, progress, simulate
+from noiseaware.study.utility import mmd_squared
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

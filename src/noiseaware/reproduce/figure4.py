@@ -25,7 +25,7 @@ from noiseaware.family import LinearRegression
 from noiseaware.prior import Independent, NormalInverseGamma, NormalInverseWishart
 from noiseaware.reproduce.figure3 import LABELS, noisy_family
 from noiseaware.reproduce.output import save
-from noiseaware.trial import Trials, draws, evaluated, progress
+from noiseaware.study.simulate import Trials, draws, evaluated, progress
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

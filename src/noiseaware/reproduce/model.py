@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from noiseaware import ecdf
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, Exponential
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import AbstractPrior, Beta, Dirichlet, Gamma
 from noiseaware.sampler import gibbs
-from noiseaware.trial import simulate
+from noiseaware.study import ecdf
+from noiseaware.study.simulate import simulate
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from noiseaware.calibration import Calibration, calibrate
 from noiseaware.family import Bernoulli
 from noiseaware.prior import Beta
+from noiseaware.report.words import prior_words
 from noiseaware.reproduce.output import save
-from noiseaware.words import prior_words
+from noiseaware.study.calibration import Calibration, calibrate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

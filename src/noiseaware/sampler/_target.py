@@ -20,11 +20,11 @@ import jax.numpy as jnp
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
-from noiseaware.artifact import NoisyCount
+from noiseaware.evidence.release import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
+from noiseaware.likelihood import frozen_moment, gaussian, moment
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior, Numeric
-from noiseaware.sampler import _held_moment, _moment, _normal
 
 _NAIVE = 200  # draws that tell where the naive posterior is
 
@@ -102,12 +102,12 @@ def of(
     if quadratic is not None and not clips:
         return _of_statistic(*quadratic, mechanism, y, size)
     assert isinstance(prior, AbstractRealPrior)
-    moments: Callable[[Float[Array, "..."]], Any] = functools.partial(_moment.released, family)
+    moments: Callable[[Float[Array, "..."]], Any] = functools.partial(moment.released, family)
     if isinstance(family, AbstractGeneralizedLinear) and not clips:
         moments = family.modelled_moments
     if held is not None:
-        assert isinstance(family, _held_moment.HOLDS)
-        moments = functools.partial(_held_moment.released, family, held)
+        assert isinstance(family, frozen_moment.HOLDS)
+        moments = functools.partial(frozen_moment.released, family, held)
     return _of_parameter(family, prior, mechanism, y, size, moments)
 
 
@@ -191,12 +191,12 @@ def _of_parameter(
 
     def log_density(v, noise=log_noise):
         mean, covariance = moments(v)
-        return believed(v, noise) + _normal.log_density(y - mean, covariance, noise_variance(v))
+        return believed(v, noise) + gaussian.log_density(y - mean, covariance, noise_variance(v))
 
     def information(v):
         """Fisher's, of the mean alone, and the prior's curvature: a Hessian of moments would be fourth derivatives."""
         slope, covariance = jax.jacfwd(moments, has_aux=True)(v)
-        across = _normal.inverse_root(covariance, noise_variance(v)) @ slope
+        across = gaussian.inverse_root(covariance, noise_variance(v)) @ slope
         return across.T @ across - jax.hessian(believed)(v, smooth_noise)
 
     starts = starts_of(family, prior, y, size, jnp.zeros(k if is_laplace else 0))

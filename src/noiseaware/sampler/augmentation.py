@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior
-from noiseaware.sampler import chain, exact
+from noiseaware.sampler import exact, markov_chain
 from noiseaware.sampler.hmc import has_converged
 
 MOST_RECORDS = 10_000
@@ -215,7 +215,7 @@ def _go_on(
     """Each chain a while longer: where it is then, θ of every `thin`-th sweep, and how the sweeps went."""
 
     def one(key, state, y):
-        return chain.kept_of(
+        return markov_chain.kept_of(
             key,
             state,
             lambda key, state: step(key, state, family, prior, mechanism, y, setting, gain),

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from noiseaware.artifact import Release
+from noiseaware.check import shown
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractGeneralizedLinear, LinearRegression, MultivariateNormal
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.recorded import normal, normal_powers
-from noiseaware.given import shown
 from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, NormalInverseWishart
 from noiseaware.sampler.exact import noise_of

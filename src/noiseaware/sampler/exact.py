@@ -18,11 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from noiseaware.artifact import NoisyCount, Release
+from noiseaware.evidence.release import NoisyCount, Release
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
+from noiseaware.likelihood import counts, enumerated_count, private_count
 from noiseaware.mechanism import AbstractLaw, AbstractMechanism, Gaussian, Identity, Interval, Laplace
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import _counts, _noisy_count, _parameter, _unseen_count
+from noiseaware.sampler import scalar_posterior
 
 # A continuous statistic under discrete noise is treated as under the continuous law. Their densities differ by
 # about (grid/scale)²/24 in relative terms, which is below 1e−4 from here on.
@@ -42,14 +43,14 @@ def draws_given(
     """Independent draws of the one θ of several tables."""
     tables = tuple(_seen(release) for release in releases)
     family: AbstractScalarFamily = releases[0].family  # type: ignore[assignment]
-    listed = _parameter.num_listed(family, *(table.n for table in tables))  # type: ignore[arg-type]
-    return _parameter.draws_given(key, family, prior, tables, num_draws=num_draws, listed=listed)
+    listed = scalar_posterior.num_listed(family, *(table.n for table in tables))  # type: ignore[arg-type]
+    return scalar_posterior.draws_given(key, family, prior, tables, num_draws=num_draws, listed=listed)
 
 
-def _seen(release: Release) -> _parameter.Seen:
+def _seen(release: Release) -> scalar_posterior.Seen:
     noise, count = noise_of(release), release.count
-    n = _noisy_count.sizes(count, release.family, noise)
-    return _parameter.Seen(noise, jnp.asarray(release.values)[0], n)
+    n = private_count.sizes(count, release.family, noise)
+    return scalar_posterior.Seen(noise, jnp.asarray(release.values)[0], n)
 
 
 def serves(family: AbstractFamily) -> bool:
@@ -105,7 +106,7 @@ def _is_narrow(release: Release) -> bool:
 def explanation(release: Release, prior: AbstractPrior | None = None) -> str | None:
     """None when the draws are exact, else one sentence that says what is neglected."""
     family, mechanism = release.family, release.mechanism
-    if isinstance(mechanism, Identity) and _parameter.is_altered(family):
+    if isinstance(mechanism, Identity) and scalar_posterior.is_altered(family):
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
     is_gridded = mechanism.is_discrete and not (family.is_integer and release.grid == 1)
     if is_gridded and np.min(mechanism.spread) < _FINE:
@@ -155,7 +156,7 @@ def batch(
 
 def num_listed(family, laws: AbstractLaw, y: Float[Array, " b"], n: Float[Array, " b"]) -> int:
     """How many counts must be listed to draw for each of these releases."""
-    return _unseen_count.num_listed(family, laws, y, n) if is_count(family) else 0
+    return enumerated_count.num_listed(family, laws, y, n) if is_count(family) else 0
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
@@ -178,8 +179,8 @@ def each(
     def one(at) -> Float[Array, " num_draws"]:
         key, law, y, n = at
         if is_count(family):
-            return _unseen_count.draws(key, family, prior, law, y, n, num_draws=num_draws, listed=listed)
-        return _parameter.draws(key, family, prior, law, y, n, num_draws=num_draws)
+            return enumerated_count.draws(key, family, prior, law, y, n, num_draws=num_draws, listed=listed)
+        return scalar_posterior.draws(key, family, prior, law, y, n, num_draws=num_draws)
 
     return jax.lax.map(one, (keys, laws, y, n), batch_size=min(_AT_ONCE, len(y)))
 
@@ -196,20 +197,22 @@ def _sampler(
     if isinstance(mechanism, Identity):
         return lambda key, y: family.update(prior, family.project(jnp.asarray(y), n), n).sample(key, (num_draws,))
     if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
-        total = _counts.total_of(n)
-        shape = _counts.shape_for(prior, mechanism, y, total)
-        return lambda key, y: _counts.draws(key, prior, mechanism, y, total, num_draws=num_draws, shape=shape)
+        total = counts.total_of(n)
+        shape = counts.shape_for(prior, mechanism, y, total)
+        return lambda key, y: counts.draws(key, prior, mechanism, y, total, num_draws=num_draws, shape=shape)
     if isinstance(mechanism, Interval):
         assert isinstance(family, AbstractScalarFamily)
         assert not isinstance(n, NoisyCount)
         law, size = mechanism, float(n)
-        listed = _unseen_count.num_listed(family, law, jnp.asarray(y[..., 0]), size)
-        draw = functools.partial(_unseen_count.draws, num_draws=num_draws, listed=listed)
+        listed = enumerated_count.num_listed(family, law, jnp.asarray(y[..., 0]), size)
+        draw = functools.partial(enumerated_count.draws, num_draws=num_draws, listed=listed)
         return lambda key, y: draw(key, family, prior, law, y[0], size)
     assert isinstance(mechanism, AbstractMechanism)
     assert isinstance(family, AbstractScalarFamily)
-    count = _noisy_count.sizes(n, family, mechanism)
-    draw = functools.partial(_parameter.draws, num_draws=num_draws, listed=_parameter.num_listed(family, count))
+    count = private_count.sizes(n, family, mechanism)
+    draw = functools.partial(
+        scalar_posterior.draws, num_draws=num_draws, listed=scalar_posterior.num_listed(family, count)
+    )
     return lambda key, y: draw(key, family, prior, mechanism, y[0], count)
 
 
@@ -223,10 +226,12 @@ def log_likelihood(
 ) -> Float[Array, "b m"]:
     """log p(y | θ) for m values of θ a release."""
     if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
-        total = _counts.total_of(n)
-        shape = _counts.shape_for(prior, mechanism, y, total)
-        return jax.vmap(lambda y, t: _counts.log_likelihood(mechanism, y, total, t, shape=shape))(y, theta)
-    count = _noisy_count.sizes(n, family, mechanism)
+        total = counts.total_of(n)
+        shape = counts.shape_for(prior, mechanism, y, total)
+        return jax.vmap(lambda y, t: counts.log_likelihood(mechanism, y, total, t, shape=shape))(y, theta)
+    count = private_count.sizes(n, family, mechanism)
     if isinstance(n, NoisyCount):
-        return jax.lax.map(lambda at: _parameter.log_likelihood(family, mechanism, at[0][0], count, at[1]), (y, theta))
-    return jax.vmap(lambda y, t: _parameter.log_likelihood(family, mechanism, y[0], count, t))(y, theta)
+        return jax.lax.map(
+            lambda at: scalar_posterior.log_likelihood(family, mechanism, at[0][0], count, at[1]), (y, theta)
+        )
+    return jax.vmap(lambda y, t: scalar_posterior.log_likelihood(family, mechanism, y[0], count, t))(y, theta)

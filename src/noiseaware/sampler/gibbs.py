@@ -17,11 +17,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
+from noiseaware.likelihood import moment
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.sampler import _moment, _noise_variance, _truncated_normal, chain, exact
+from noiseaware.sampler import _noise_variance, _truncated_normal, exact, markov_chain
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
@@ -69,7 +70,7 @@ def step(
 ) -> tuple[State, Info]:
     """One sweep."""
     key_statistic, key_theta, key_noise = jax.random.split(key, 3)
-    mean, covariance = _moment.of_record(family, state.theta)
+    mean, covariance = moment.of_record(family, state.theta)
     draw = _draw_number if y.size == 1 else _draw_vector
     s, released, is_new = draw(key_statistic, family, n * mean, n * covariance, y, state, n)
     theta = family.update(prior, s, n).sample(key_theta)
@@ -152,7 +153,7 @@ def chains(
     """One chain for each key and y. What else is an array holds one number for each; a plain number is for all."""
 
     def one(key, prior, mechanism, y, n):
-        return chain.run(
+        return markov_chain.run(
             key,
             lambda key: init(key, family, prior, mechanism, y, n),
             lambda key, state: step(key, state, family, prior, mechanism, y, n)[0],
@@ -183,7 +184,9 @@ def batch(
 
 def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Draws of several chains, one after another."""
-    return chain.several(batch, key, release, prior, exact.noise_of(release), num_draws=num_draws, num_chains=_CHAINS)
+    return markov_chain.several(
+        batch, key, release, prior, exact.noise_of(release), num_draws=num_draws, num_chains=_CHAINS
+    )
 
 
 def serves(family: AbstractFamily) -> bool:

@@ -20,12 +20,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.artifact import Release
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
+from noiseaware.likelihood import regression_moment
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
-from noiseaware.sampler import _noise_variance, _regression_moment, chain
+from noiseaware.sampler import _noise_variance, markov_chain
 from noiseaware.sampler.exact import noise_of
 from noiseaware.triangular import cholesky, solve
 
@@ -75,8 +76,8 @@ def step(
     """One sweep."""
     key_statistic, key_theta, key_noise = jax.random.split(key, 3)
     q = family.dimension
-    covariate = _regression_moment.of_covariates(prior.parts["covariates"], state.theta[q + 1 :])
-    mean, covariance = _regression_moment.of_record(covariate, state.theta[:q], state.theta[q])
+    covariate = regression_moment.of_covariates(prior.parts["covariates"], state.theta[q + 1 :])
+    mean, covariance = regression_moment.of_record(covariate, state.theta[:q], state.theta[q])
     drawn = _norm_product(key_statistic, n * mean, n * covariance, y, state.noise_variance)
     s = family.project(drawn, n)
     theta = family.update_scaled(prior, *family.split(s, n), n).sample(key_theta)
@@ -120,7 +121,7 @@ def _predicted(family: AbstractFamily, covariates: AbstractPrior, y: Float[Array
     least = _LEAST_FREEDOM + len(covariates.mean) - 1
     if isinstance(covariates.dof, int | float) and covariates.dof <= least:
         raise ValueError(f"dof must be above {least} for gibbs_ss_prior to have fourth moments, got {covariates.dof}.")
-    return _regression_moment.predictive(covariates)
+    return regression_moment.predictive(covariates)
 
 
 def _released(family: AbstractFamily, covariates: AbstractPrior, y: Float[Array, " k"], n: Numeric) -> AbstractPrior:
@@ -157,7 +158,7 @@ def chains(
         parts = regression.scaled(prior).parts
         covariates = believe(family, parts["covariates"], y, n)
         believed = Independent(regression=parts["regression"], covariates=covariates)
-        return chain.run(
+        return markov_chain.run(
             key,
             lambda key: init(key, regression, believed, noise, y[:own], n),
             lambda key, state: step(key, state, regression, believed, noise, y[:own], n)[0],
@@ -206,7 +207,7 @@ class Variant:
     ) -> Float[Array, "num_draws m"]:
         """Draws of several chains, one after another."""
         mechanism = noise_of(release)
-        return chain.several(self.batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
+        return markov_chain.several(self.batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
 
     def explanation(self, release: Release, prior: AbstractPrior) -> str | None:
         """Never exact."""

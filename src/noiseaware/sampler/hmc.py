@@ -16,14 +16,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.artifact import NoisyCount, Release, likely
 from noiseaware.baseline import naive
+from noiseaware.evidence.release import NoisyCount, Release, likely
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
+from noiseaware.likelihood import frozen_moment
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior
-from noiseaware.sampler import _held_moment, _mode, _target, chain, limit
-from noiseaware.sampler.chain import LEAST_ESS, largest_rhat
+from noiseaware.sampler import _mode, _target, adequacy, markov_chain
 from noiseaware.sampler.exact import noise_of
+from noiseaware.sampler.markov_chain import LEAST_ESS, largest_rhat
 
 _CHAINS, _FEW_CHAINS, _BATCH_CHAINS = 64, 16, 8
 _MOST_WORKED_OUT = 20  # statistics of clamped records whose covariance is worked out at each step: of five columns
@@ -124,7 +125,7 @@ def _run(
     key: Key[Array, ""], state: State, target: _target.Target, phase: Phase, num_draws: int
 ) -> tuple[State, Float[Array, "num_draws c k"], Info]:
     """One phase: the last state, v of all chains, and how the steps went."""
-    state, v, info = chain.kept_of(
+    state, v, info = markov_chain.kept_of(
         key,
         state,
         lambda key, state: step(key, state, target, phase.tunes),
@@ -196,7 +197,7 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
         sentences.append("The private number of records is taken as a real number.")
     if quadratic is None or clips:
         sentences.append("The released sums are taken as normal given θ (central limit theorem).")
-    elif limit.has_given_moments(quadratic[1]):
+    elif adequacy.has_given_moments(quadratic[1]):
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
     if clips:
         sentences.append(_of_points(release, prior))
@@ -209,20 +210,20 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
 
 def _clips_of(release: Release, prior: AbstractPrior) -> bool:
     """Whether what the bounds did to records is in the target (see limit)."""
-    if not limit.has_choice(release.family, prior) or isinstance(release.mechanism, Identity):
+    if not adequacy.has_choice(release.family, prior) or isinstance(release.mechanism, Identity):
         return False
     with jax.enable_x64(True):
         y = jnp.asarray(release.values)
-        return limit.clips(release.family, prior, noise_of(release), y, release.likely_n)
+        return adequacy.clips(release.family, prior, noise_of(release), y, release.likely_n)
 
 
 def _of_points(release: Release, prior: AbstractPrior) -> str:
     """How good the moments of clamped records are."""
     with jax.enable_x64(True):
         noise, y = noise_of(release), jnp.asarray(release.values)
-        error = limit.coarseness(release.family, prior, noise, y, release.likely_n)
+        error = adequacy.coarseness(release.family, prior, noise, y, release.likely_n)
     sentence = "Third and fourth moments of standardised records are held. " if _is_held(release.family) else ""
-    if error <= limit.LARGEST:
+    if error <= adequacy.LARGEST:
         return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
     return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
 
@@ -234,14 +235,14 @@ def _of_covariates(release: Release, prior: AbstractPrior, *, clips: bool) -> st
         sentence += ", and as if none outside the bounds had been moved to them"
     with jax.enable_x64(True):
         noise, y = noise_of(release), jnp.asarray(release.values)
-        reason = limit.doubt(family, prior, noise, y, release.likely_n).reason
+        reason = adequacy.doubt(family, prior, noise, y, release.likely_n).reason
     return f"{sentence}." if reason is None else f"{sentence}. {reason}"
 
 
 def _check_enough(family: AbstractFamily, prior: AbstractPrior, n: int | NoisyCount) -> None:
     """A scatter of fewer records has no density."""
     if isinstance(n, NoisyCount):
-        if limit.has_given_moments(prior):
+        if adequacy.has_given_moments(prior):
             raise ValueError("prior must be of the covariates themselves where n is private, got their moments.")
         return
     quadratic = family.as_quadratic(prior)
@@ -268,13 +269,13 @@ class Setting(NamedTuple):
 
     def holding(self, theta: Float[Array, "..."]) -> "Setting":
         """With the covariance of standardised records' statistics held as it is at θ."""
-        assert isinstance(self.family, _held_moment.HOLDS)
-        return self._replace(held=_held_moment.hold(self.family, theta))
+        assert isinstance(self.family, frozen_moment.HOLDS)
+        return self._replace(held=frozen_moment.hold(self.family, theta))
 
 
 def _is_held(family: AbstractFamily) -> bool:
     """Whether moved records of so many statistics have what can be held of their covariance held."""
-    return isinstance(family, _held_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
+    return isinstance(family, frozen_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
 
 
 def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
@@ -346,7 +347,7 @@ def batch(
     if isinstance(mechanism, Identity):
         return naive.batch(keys, family, prior, mechanism, y, n, num_draws=num_draws)
     _check_enough(family, prior, n)
-    clips = limit.clips(family, prior, mechanism, None, float(likely(n)))
+    clips = adequacy.clips(family, prior, mechanism, None, float(likely(n)))
     setting = Setting(family, prior, mechanism, y, _target.size_of(family, prior, n))
     return _batch(keys, setting, clips=clips, num_draws=num_draws)
 

@@ -1,0 +1,1 @@
+"""Engines that hold tables: files, data frames, PostgreSQL and Spark."""

@@ -1,0 +1,194 @@
+"""Tables in Spark: numbers are summed there, and text is read there too, by a DuckDB in each Python worker.
+
+Text travels to the worker as bytes and in Arrow batches; nothing but numbers comes back, and nothing is collected.
+"""
+
+import atexit
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Any
+
+from noiseaware.check import LONGEST_CELL
+from noiseaware.custodian.engine.duckdb import OFFLINE, check_columns, header
+from noiseaware.custodian.engine.quiet import quietly
+
+SUFFIXES = (".parquet", ".csv")
+_BATCH = 10_000  # rows
+
+
+def opened(path: str, columns: Sequence[str], complaint: str) -> Any:
+    """A file as a Spark DataFrame, by the session that runs or by one that is started with Spark's own settings."""
+    session = _session()
+    if PurePath(path).suffix.lower() == ".parquet":
+        return quietly(lambda: session.read.parquet(path), complaint)
+    names = header(Path(path), complaint).names
+    wanted = list(dict.fromkeys(columns))
+    check_columns(wanted, names, PurePath(path).name)
+
+    def read(batches):  # in one worker, which needs this package: Spark's own reader takes a long row for an error
+        from noiseaware.custodian.engine.duckdb import READERS, connection
+
+        for _ in batches:
+            with connection() as own, contextlib.ExitStack() as closing:
+                rows = READERS[".csv"](own, Path(path), wanted, complaint, closing)
+                yield from rows.to_arrow_reader(_BATCH)
+
+    schema = ", ".join(f"{_quoted(name)} string" for name in wanted)
+    return quietly(lambda: _mapped(session.range(1, numPartitions=1), read, schema), complaint)
+
+
+def _session() -> Any:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError("a table in Spark needs pyspark; install noiseaware[spark].") from None
+    builder = SparkSession.builder.appName("noiseaware")
+    own = _own_settings() if SparkSession.getActiveSession() is None else {}
+    for name, value in own.items():
+        builder = builder.config(name, value)
+    with _unheard(), warnings.catch_warnings(action="ignore"):  # JAX warns of the fork by which Java is started
+        return quietly(builder.getOrCreate, "Spark could not be started; it needs Java and its cluster's settings.")
+
+
+def _own_settings() -> dict[str, str]:
+    """Settings of a session that is started here: what it writes to disk nobody else can read, and it logs nothing.
+
+    A shuffle brings the records of a person together in files; an event log keeps the value that a task failed on.
+    """
+    folder = tempfile.mkdtemp(prefix="noiseaware-spark-")  # which is nobody else's to open
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return {
+        "spark.local.dir": folder,
+        "spark.io.encryption.enabled": "true",
+        "spark.eventLog.enabled": "false",
+        "spark.log.level": "OFF",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """What is started here has no stderr, and what it writes is nobody else's to read.
+
+    Spark's Java process writes to stderr before its log level can be set.
+    """
+    sys.stderr.flush()
+    kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    mask = os.umask(0o077)
+    try:
+        os.dup2(null, 2)
+        yield
+    finally:
+        os.umask(mask)
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(null)
+
+
+def renamed(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
+    """Columns of a DataFrame under names without dots, which Spark would look into; char(n) without its padding."""
+    from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+    def column(name: str) -> Any:
+        declared = table.schema[name].metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")
+        found = functions.col(_quoted(name))
+        return functions.rtrim(found) if declared.startswith("char") else found
+
+    return table.select(*(column(name).alias(new) for name, new in zip(columns, names, strict=True)))
+
+
+def capped(table: Any, max_records: int) -> Any:
+    """At most so many rows of each u, drawn at random as scan.py does; those without one are left out."""
+    from pyspark.sql import Window, functions  # pyright: ignore[reportMissingImports]
+
+    kind, unit = table.schema["u"].dataType.typeName(), functions.col("u")
+    is_there = unit.isNotNull() & ~functions.isnan(unit) if kind in ("float", "double") else unit.isNotNull()
+    salted = [functions.lit(secrets.token_bytes(16))]
+    for name in table.columns:
+        cell = functions.col(name).cast("string").cast("binary")
+        size = functions.concat(functions.octet_length(cell).cast("string"), functions.lit(":")).cast("binary")
+        salted.append(functions.coalesce(functions.concat(size, cell), functions.lit(b"-")))
+    rows = table.filter(is_there).withColumn("h", functions.sha2(functions.concat(*salted), 256))
+    rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows  # whatever its collation
+    alike = functions.row_number().over(Window.partitionBy("u", "h").orderBy("h"))
+    rows = rows.withColumn("h", functions.sha2(functions.concat("h", alike.cast("string")).cast("binary"), 256))
+    place = functions.row_number().over(Window.partitionBy("u").orderBy("h"))
+    return rows.withColumn("place", place).filter(functions.col("place") <= max_records).drop("u", "h", "place")
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"
+
+
+def parsed(table: Any, expressions: dict[str, str], is_plain: Sequence[bool], kind: str) -> Any:
+    """Columns by DuckDB's SQL for each: of doubles where plain, else of bytes; each becomes of one kind of Spark's."""
+    from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+    casts = ["double" if plain else "string" for plain in is_plain]
+    columns = [functions.col(name).cast(cast) for name, cast in zip(expressions, casts, strict=True)]
+    columns = [c if cast == "double" else _short(c) for c, cast in zip(columns, casts, strict=True)]
+    table = table.select(*(c.alias(name) for name, c in zip(expressions, columns, strict=True)))
+    wanted, settings = ", ".join(f"{sql} AS {name}" for name, sql in expressions.items()), OFFLINE
+
+    def parse(batches):  # sent to the workers by value: they need DuckDB and PyArrow, and not this package
+        import duckdb
+        import pyarrow
+
+        own = duckdb.connect(config=settings)
+        for batch in batches:
+            yield from own.from_arrow(pyarrow.Table.from_batches([batch])).project(wanted).to_arrow_table().to_batches()
+
+    return _mapped(table, parse, ", ".join(f"{name} {kind}" for name in expressions))
+
+
+def _short(text: Any) -> Any:
+    """A column of text as bytes; what is too long to be a number or a level is NULL."""
+    from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+    return functions.when(functions.octet_length(text) <= LONGEST_CELL, text.cast("binary"))
+
+
+def _mapped(table: Any, function: Any, schema: str) -> Any:
+    with _this_python(table), warnings.catch_warnings(action="ignore"):  # that pandas, which is not used, is too new
+        return table.mapInArrow(function, schema)
+
+
+@contextlib.contextmanager
+def _this_python(table: Any) -> Iterator[None]:
+    """Workers on this machine run this Python, which has what they need, where Spark would take any `python3`."""
+    with contextlib.ExitStack() as after:
+        with contextlib.suppress(Exception):  # through Spark Connect there are none
+            context = table.sparkSession.sparkContext
+            if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+                after.callback(setattr, context, "pythonExec", context.pythonExec)
+                context.pythonExec = sys.executable
+        yield
+
+
+@contextlib.contextmanager
+def silent(table: Any) -> Iterator[None]:
+    """Spark's own logs are off meanwhile: a task that fails is logged with the value it failed on."""
+    from pyspark.logger import PySparkLogger  # pyright: ignore[reportMissingImports]
+
+    with contextlib.ExitStack() as after, warnings.catch_warnings(action="ignore"):
+        for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+            logger = PySparkLogger.getLogger(name)
+            after.callback(setattr, logger, "disabled", logger.disabled)
+            logger.disabled = True
+        with contextlib.suppress(Exception):  # through Spark Connect the log is the server's
+            context = table.sparkSession.sparkContext
+            logs = context._jvm.org.apache.logging.log4j
+            configurator, level = logs.core.config.Configurator, logs.LogManager.getRootLogger().getLevel()
+            # Not by setLogLevel, after which Spark would no longer hold back what no level was set for.
+            configurator.setRootLevel(logs.Level.OFF)
+            after.callback(configurator.setRootLevel, level)
+        yield

@@ -1,0 +1,449 @@
+"""The Release: the only thing that crosses from custodian to analyst.
+
+It holds what an analyst needs, and nothing of the data that was not paid for: the family and its public bounds,
+each noisy statistic as a number of grid steps, the law of its noise, n, and what was promised to whom. Its JSON
+form is checked strictly on the way in, since a release file is untrusted.
+"""
+
+import functools
+import hashlib
+import importlib.resources
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import UnionType
+from typing import Literal
+
+import numpy as np
+from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
+
+from noiseaware.check import kind, shown, whole
+from noiseaware.evidence.json import (
+    FAMILIES,
+    LAWS,
+    MOST_STATISTICS,
+    FamilyPart,
+    GuaranteePart,
+    NoisePart,
+    Origin,
+    OriginPart,
+    StatisticPart,
+    Strict,
+    WithinPart,
+    warn_of_bias,
+)
+from noiseaware.family import AbstractFamily
+from noiseaware.file import read_text, write_whole
+from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.privacy import Neighbours, Promise, check_neighbours
+
+SCHEMA_VERSION = 4
+"""The newest: 4 says how cells were read; 3 has values of which an interval is known; 2 a noisy n; all else is 1."""
+MOST_BYTES = 10_000_000
+"""A release file is a few kilobytes; one that is larger is not read."""
+_LONGEST = 1000  # characters of what is wrong with a file
+_MOST_TOLD = 3  # statistics where a release is printed
+_EXAMPLES = {"family": "Bernoulli()", "mechanism": "Laplace(10)", "n_mechanism": "DiscreteLaplace(10)"}
+_EXAMPLES |= {"guarantee": "Pure(Fraction(1, 2))", "origin": 'Origin(tool="a hospital")'}
+_MOST = 1e150  # of a value or a scale, so that squares stay finite
+MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """A number of records that nobody outside knows: what was released of it, and the law of its noise."""
+
+    value: int
+    mechanism: AbstractMechanism
+
+    @property
+    def likely(self) -> int:
+        """The number of records to reckon with where only one will do."""
+        return max(1, self.value)
+
+
+def likely(n: int | NoisyCount) -> int:
+    """The number of records to reckon with: a noisy one is taken for the true one."""
+    return n.likely if isinstance(n, NoisyCount) else n
+
+
+class Release:
+    """Noisy statistics of a table, with all that is needed to reason from them.
+
+    `values` counts grid steps: the statistic is values · grid, and the mechanism's scale counts grid steps too.
+    With `n_mechanism`, n is private: a noisy whole number, which may be negative. With `within`, values were rounded,
+    clamped, suppressed or coarsened after noise was added: for each of them the interval (low, high) of grid steps,
+    ends included, that the noisy statistic is known to lie in, or None where it is the value itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        family: AbstractFamily,
+        values,
+        n: int,
+        mechanism: AbstractMechanism,
+        n_mechanism: AbstractMechanism | None = None,
+        within: Sequence[tuple[float, float] | None] | None = None,
+        grid: float = 1.0,
+        neighbours: Neighbours = "replace",
+        guarantee: Promise | None = None,
+        origin: Origin = Origin(),
+    ) -> None:
+        _check_kind("family", family, AbstractFamily, "noiseaware.family")
+        _check_kind("mechanism", mechanism, AbstractMechanism, "noiseaware.mechanism")
+        self.family = family
+        self.steps = _checked_values(values, family, mechanism)
+        self.mechanism = _checked_mechanism(mechanism, family)
+        self.n_mechanism = _checked_n_mechanism(n_mechanism, mechanism)
+        self.n = _checked_count(n, is_noisy=n_mechanism is not None)
+        self.within = _checked_within(within, self.steps)
+        self.grid = checked_grid(grid, mechanism)
+        check_neighbours(neighbours)
+        self.neighbours: Neighbours = neighbours
+        if guarantee is not None:
+            _check_kind("guarantee", guarantee, Promise, "noiseaware.privacy")
+        self.guarantee = guarantee
+        _check_kind("origin", origin, Origin, "noiseaware.evidence.json")
+        self.origin = origin
+        warn_of_bias(origin)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The noisy statistics in the units of the data."""
+        return np.array([float(v) * self.grid for v in self.steps])
+
+    @property
+    def known(self) -> list[str]:
+        """What is known of each noisy statistic besides its value, in words: the interval that it lay in, if any."""
+        pairs = [None if w is None else (w[0] * self.grid, w[1] * self.grid) for w in self.within or ()]
+        return [_interval_words(*pair) if pair else "" for pair in pairs] or [""] * len(self.steps)
+
+    @property
+    def count(self) -> int | NoisyCount:
+        """n, with its noise where it has some."""
+        return self.n if self.n_mechanism is None else NoisyCount(self.n, self.n_mechanism)
+
+    @property
+    def likely_n(self) -> int:
+        """The number of records to reckon with where only one will do."""
+        return likely(self.count)
+
+    @property
+    def noise_scale(self) -> float | np.ndarray:
+        """The scale or standard deviation of the noise in the units of the data: one, or one for each statistic."""
+        spread = self.mechanism.spread
+        return (np.asarray(spread) if np.ndim(spread) else float(spread)) * self.grid  # type: ignore[arg-type]
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of what the release says, and of whom: the same from its file as in memory, on every machine.
+
+        It covers the family with its columns and bounds, the group, the values with their intervals and grid, n, and
+        the noise of both; not the promise, nor when and by what the release was made.
+        """
+        said = {
+            "family": self.family,
+            "group": dict(self.origin.group),
+            "values": self.steps,
+            "within": self.within or [None] * len(self.steps),
+            "grid": self.grid,
+            "noise": self.mechanism,
+            "n": self.n,
+            "noise of n": self.n_mechanism,
+        }
+        text = json.dumps(_canonical(said), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __repr__(self) -> str:
+        promise = self.guarantee or "no stated guarantee"
+        n = self.n if self.n_mechanism is None else f"{self.n} (noisy)"
+        column = f" of {shown(', '.join(self.family.columns))}" if self.family.columns else ""
+        pairs = list(zip(self.family.statistics, self.values, self.known, strict=True))
+        told = [f"{shown(name)[1:-1]} = {value:.6g}{known}" for name, value, known in pairs[:_MOST_TOLD]]
+        told += [f"{len(pairs) - _MOST_TOLD} more"] * (len(pairs) > _MOST_TOLD)
+        told += [] if self.origin.missing is None else [f"missing {self._missing_words()}"]
+        head = f"{self.family.name}{column}, n = {n}, {', '.join(told)}"
+        return f"Release({head}, {self._noise_words()}, {promise})"
+
+    def _missing_words(self) -> str:
+        """What a missing cell counts as, in short."""
+        counted = self.origin.missing
+        if not isinstance(counted, tuple):
+            return "left out" if counted == "leave_out" else "dropped"
+        values = [shown(value)[1:-1] if isinstance(value, str) else f"{value:g}" for _, value in counted]
+        return f"counted as {', '.join(values[:_MOST_TOLD])}{', …' * (len(values) > _MOST_TOLD)}"
+
+    def _noise_words(self) -> str:
+        if isinstance(self.mechanism, Identity):
+            return "no noise"
+        law = LAWS[type(self.mechanism)].replace("_", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
+        size = "standard deviation" if "Gaussian" in law else "scale"
+        return f"{law} noise of {size} {' or '.join(f'{value:.6g}' for value in np.unique(self.noise_scale))}"
+
+    def to_json(self) -> str:
+        """The release as JSON text."""
+        return _Document.of(self).model_dump_json(indent=2, exclude_none=True) + "\n"
+
+    def save(self, path: str | os.PathLike, *, force: bool = False) -> None:
+        """Write the release as JSON, whole or not at all."""
+        write_whole(path, self.to_json(), force=force)
+
+
+def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = ()) -> Release:
+    """Read a release file; `families` are those of your own that it may name."""
+    path = Path(path)
+    text = read_text(path, "release file", MOST_BYTES)
+    return from_json(text, source=str(path), families=families)
+
+
+def from_json(text: str, *, source: str = "release", families: Iterable[type[AbstractFamily]] = ()) -> Release:
+    """The release that a JSON text holds; refused in one sentence if anything in it is off."""
+    _refuse_newer(text, source)
+    known = {cls.name: cls for cls in families} | FAMILIES
+    try:
+        return _Document.model_validate_json(text).release(known)
+    except ValidationError as error:
+        raise ValueError(f"{source}: {_sentence(error)}") from None
+    except ValueError as error:
+        told = str(error)  # whose names are the file's
+        raise ValueError(f"{source}: {told if len(told) <= _LONGEST else told[: _LONGEST - 1] + '…'}") from None
+
+
+def json_schema() -> dict:
+    """The JSON Schema of a release file, as published with the package."""
+    return json.loads(importlib.resources.files("noiseaware").joinpath("release.schema.json").read_text())
+
+
+# ---- the JSON form, published as release.schema.json ---------------------------------------------------------
+
+
+class _Document(Strict):
+    """A noiseaware release: noisy statistics of one table."""
+
+    model_config = ConfigDict(title="noiseaware release")
+
+    schema_version: Literal[1, 2, 3, 4]
+    family: FamilyPart
+    statistics: list[StatisticPart] = Field(max_length=MOST_STATISTICS)
+    grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
+    noise: NoisePart
+    n: int = Field(  # whose limits are checked where it is known whether it is noisy
+        json_schema_extra={"minimum": -MOST_OF_N, "maximum": MOST_OF_N},
+        description="Number of records: public and at least 1, or noisy where n_noise is given",
+    )
+    n_noise: NoisePart | None = Field(default=None, description="The noise of a private n; from schema version 2 on")
+    neighbours: Literal["replace", "add_remove"]
+    guarantee: GuaranteePart | None = None
+    origin: OriginPart
+
+    @classmethod
+    def of(cls, release: Release) -> "_Document":
+        names = release.family.statistics
+        promise = release.guarantee
+        private = release.n_mechanism
+        known = [None if w is None else WithinPart.of(w) for w in release.within or [None] * len(names)]
+        triples = zip(names, release.steps, known, strict=True)
+        return cls(
+            schema_version=_version(release),
+            family=FamilyPart.of(release.family),
+            statistics=[StatisticPart(name=k, value=v, within=w) for k, v, w in triples],
+            grid=release.grid,
+            noise=NoisePart.of(release.mechanism),
+            n=release.n,
+            n_noise=None if private is None else NoisePart.of(private),
+            neighbours=release.neighbours,
+            guarantee=None if promise is None else GuaranteePart.of(promise),
+            origin=OriginPart.of(release.origin),
+        )
+
+    def release(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> Release:
+        family = self.family.family(families)
+        names = tuple(s.name for s in self.statistics)
+        _check_names(names, family.statistics)
+        if self.n_noise is not None and self.schema_version < 2:
+            raise ValueError(f"schema_version must be 2 where n_noise is given, got {self.schema_version}.")
+        known = [None if s.within is None else s.within.interval() for s in self.statistics]
+        if any(known) and self.schema_version < 3:
+            raise ValueError(f"schema_version must be 3 where statistics have within, got {self.schema_version}.")
+        says_cells = self.origin.missing is not None or self.origin.true is not None
+        if says_cells and self.schema_version < 4:
+            told = "where origin says how cells were read"
+            raise ValueError(f"schema_version must be 4 {told}, got {self.schema_version}.")
+        self.origin.check_cells(family)
+        return Release(
+            family=family,
+            values=[s.value for s in self.statistics],
+            within=known if any(known) else None,
+            n=self.n,
+            n_mechanism=None if self.n_noise is None else self.n_noise.mechanism(),
+            mechanism=self.noise.mechanism(),
+            grid=self.grid,
+            neighbours=self.neighbours,
+            guarantee=None if self.guarantee is None else self.guarantee.guarantee(),
+            origin=self.origin.origin(),
+        )
+
+
+def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
+    if len(names) != len(wanted):
+        raise ValueError(f"statistics must be {len(wanted)} for this family, got {len(names)}.")
+    for place, (name, right) in enumerate(zip(names, wanted, strict=True)):
+        if name != right:
+            raise ValueError(f"statistics.{place}.name must be {shown(right)} for this family, got {shown(name)}.")
+
+
+def _version(release: Release) -> Literal[1, 2, 3, 4]:
+    """The least schema version that can say all that a release says."""
+    if release.origin.missing is not None or release.origin.true:
+        return 4
+    if release.within is not None:
+        return 3
+    return 1 if release.n_mechanism is None else 2
+
+
+def _refuse_newer(text: str, source: str) -> None:
+    try:
+        version = json.loads(text)["schema_version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return  # the strict check says what is wrong
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        rule = f"schema_version must be at most {SCHEMA_VERSION}, got {shown(version)}"
+        raise ValueError(f"{source}: {rule}; upgrade noiseaware.")
+
+
+def _sentence(error: ValidationError) -> str:
+    """What is wrong, as field, rule and value: of several forms that a field can take, the one that it is most like."""
+    errors = error.errors(include_url=False, include_context=False)
+    places = Counter(found["loc"][:-1] for found in errors)  # of two forms as deep, the one with less that is wrong
+    first = max(errors, key=lambda found: (len(found["loc"]), -places[found["loc"][:-1]]))
+    if first["type"] == "json_invalid":
+        return f"file: must be JSON, as a release is: {first['msg'].removeprefix('Invalid JSON: ')}."
+    parts = [str(part) for part in first["loc"] if str(part) not in ("float", "int") and "[" not in str(part)]
+    got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
+    return f"{'.'.join(parts) or 'file'}: {first['msg']}{got}."
+
+
+def _canonical(value: object) -> object:
+    """The one way in which a part of a release is put as JSON: fields and keys by name, numbers to the last bit."""
+    match value:
+        case None | bool() | str() | int():
+            return value
+        case np.ndarray() | np.generic():
+            return _canonical(value.tolist())
+        case float():
+            return int(value) if value.is_integer() else value.hex()
+        case Mapping():
+            return {str(key): _canonical(part) for key, part in value.items()}
+        case Sequence():
+            return [_canonical(part) for part in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [type(value).__name__, {field.name: _canonical(getattr(value, field.name)) for field in fields(value)}]
+    if hasattr(value, "__array__"):
+        return _canonical(np.asarray(value))
+    return type(value).__name__  # a part of somebody's own family that has no text which all machines agree on
+
+
+def _check_kind(name: str, value: object, wanted: type | UnionType, home: str) -> None:
+    """Refuse what is not of a kind: text, a class where one of its objects is wanted, a list."""
+    if not isinstance(value, wanted) or isinstance(value, type):
+        got = kind(value) if isinstance(value, type) else shown(value)
+        raise ValueError(f"{name} must be one of {home}, such as {_EXAMPLES[name]}, got {got}.")
+
+
+def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
+    given = [v.item() if isinstance(v, np.ndarray | np.generic) and v.ndim == 0 else v for v in _listed(values)]
+    if strange := [v for v in given if isinstance(v, bool) or not isinstance(v, int | float | Fraction | Decimal)]:
+        raise ValueError(f"values must be numbers, one for each statistic, got {shown(strange[0], 40)}.")
+    steps = tuple(v if isinstance(v, int) else float(v) for v in given)
+    if len(steps) != len(family.statistics):
+        raise ValueError(f"values must have {len(family.statistics)} entries for this family, got {len(steps)}.")
+    for v in steps:
+        if not abs(v) <= _MOST:  # nor NaN
+            raise ValueError(f"values must be finite, and at most {_MOST:g} in size, got {shown(v, 40)}.")
+        if mechanism.is_discrete and v != math.floor(v):
+            raise ValueError(f"values must be whole numbers under discrete noise, got {v}.")
+    return tuple(int(v) for v in steps) if mechanism.is_discrete else steps
+
+
+def _listed(values) -> list:
+    """The entries of a list, tuple or vector; one number is a list of one."""
+    if isinstance(values, Mapping | str | bytes):
+        return [values]
+    return list(values) if np.ndim(np.asarray(values, object)) else [values]
+
+
+def _checked_within(
+    within: Sequence[tuple[float, float] | None] | None, steps: tuple[int | float, ...]
+) -> tuple[tuple[float, float] | None, ...] | None:
+    if within is None:
+        return None
+    if isinstance(within, str) or not isinstance(within, Sequence | np.ndarray):
+        raise ValueError(f"within must be a list of intervals, one for each value, got {shown(within)}.")
+    if len(within) != len(steps):
+        raise ValueError(f"within must have {len(steps)} entries, one for each value, got {len(within)}.")
+    return tuple(None if pair is None else _checked_interval(pair, v) for pair, v in zip(within, steps, strict=True))
+
+
+def _checked_interval(pair: object, value: int | float) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in pair)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"within must be pairs of numbers (low, high), got {shown(pair)}.") from None
+    if math.isinf(low) and math.isinf(high):
+        raise ValueError(f"within must have a finite end, got ({low}, {high}).")
+    if not low <= value <= high:
+        raise ValueError(f"within must hold the value {value}, got ({low}, {high}).")
+    return low, high
+
+
+def _interval_words(low: float, high: float) -> str:
+    if math.isinf(low):
+        return f" (known to be at most {high:g})"
+    return f" (known to be at least {low:g})" if math.isinf(high) else f" (known to be from {low:g} to {high:g})"
+
+
+def _checked_mechanism(mechanism: AbstractMechanism, family: AbstractFamily) -> AbstractMechanism:
+    shape, count = np.shape(mechanism.spread), len(family.statistics)
+    if shape not in ((), (count,)):
+        raise ValueError(f"noise must have one scale, or {count} for this family, got {math.prod(shape)}.")
+    return mechanism
+
+
+def _checked_n_mechanism(
+    n_mechanism: AbstractMechanism | None, mechanism: AbstractMechanism
+) -> AbstractMechanism | None:
+    if n_mechanism is None:
+        return None
+    _check_kind("n_mechanism", n_mechanism, AbstractMechanism, "noiseaware.mechanism")
+    if isinstance(mechanism, Identity) or isinstance(n_mechanism, Identity):
+        raise ValueError("n_mechanism must be left out where there is no noise: then n is known.")
+    if np.ndim(n_mechanism.spread):
+        raise ValueError(f"n_mechanism must have one scale, got {np.size(n_mechanism.spread)}.")
+    return n_mechanism
+
+
+def _checked_count(n: object, *, is_noisy: bool) -> int:
+    return whole("n", n, -MOST_OF_N if is_noisy else 1, MOST_OF_N)
+
+
+def checked_grid(grid: float, mechanism: AbstractMechanism) -> float:
+    """A grid that a release can have, with this noise."""
+    if isinstance(grid, bool) or not isinstance(grid, int | float):
+        raise ValueError(f"grid must be a number, got {grid!r}.")
+    scales = [float(spread) * grid for spread in np.atleast_1d(np.asarray(mechanism.spread))]
+    if not 0 < grid <= _MOST or not all(scale == 0 or 1 / _MOST <= scale <= _MOST for scale in scales):
+        raise ValueError(f"grid and noise scale must be from {1 / _MOST:g} to {_MOST:g}, got {grid} and {scales[0]}.")
+    return grid

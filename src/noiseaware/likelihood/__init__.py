@@ -1,0 +1,1 @@
+"""Likelihoods of released sums and counts, p(y given θ), as values that samplers and `na.model` share."""

@@ -1,0 +1,1 @@
+"""The language of private programs: expressions, databases, distributions and mechanisms."""

@@ -1,0 +1,1 @@
+"""The proof of a private program's promise, or a refutation."""

@@ -1,0 +1,1 @@
+"""Sentences, plots and pages about releases and posteriors."""

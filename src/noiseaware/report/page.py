@@ -1,0 +1,196 @@
+"""The page that says what was released and what follows from it.
+
+One HTML file with its figure inside: no script, nothing fetched, the same bytes for the same posterior. Every word
+from a release is escaped, since a release file may come from anyone.
+"""
+
+import io
+import re
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from noiseaware.family import LinearRegression
+from noiseaware.mechanism import Identity
+from noiseaware.report import words
+from noiseaware.report.band import bands
+from noiseaware.report.plot import densities
+from noiseaware.study.width import records_worth
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from noiseaware.posterior.estimate import Estimate
+    from noiseaware.posterior.posterior import Posterior
+    from noiseaware.study.calibration import Calibration
+
+
+_MOST_COSTS = 6
+
+
+def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibration | None" = None) -> str:
+    """The whole page as HTML text."""
+    import markupsafe
+
+    from noiseaware import __version__
+
+    is_regression = isinstance(posterior.release.family, LinearRegression)
+    return rendered(
+        "report.html",
+        title=_title(posterior),
+        headline=words.headline(posterior),
+        impossible=next(
+            (s for s in map(words.impossible, posterior.releases) if s and s not in posterior.concerns), None
+        ),
+        naive=words.naive_headline(posterior),
+        exactness=words.exactness(posterior),
+        facts=[fact for release in posterior.releases for fact in words.facts(release)],
+        percent=words.PERCENT,
+        rows=_rows(posterior),
+        cost=_cost(posterior),
+        calibration=None if calibration is None else _calibration(calibration),
+        diagnostics=_diagnostics(posterior),
+        under_the_prior=None if posterior.tail is None else words.under_the_prior(posterior.tail),
+        truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
+        # drawn here; matplotlib escapes the names in it
+        figure=markupsafe.Markup(svg(densities(posterior, truths))),
+        band=markupsafe.Markup(svg(bands(posterior, truths=truths), "band")) if is_regression else None,
+        band_alternative=_band_alternative(posterior) if is_regression else None,
+        is_regression=is_regression,
+        alternative=_alternative(posterior, truths),
+        prior=words.belief(posterior.release, posterior.prior),
+        behind=_behind(posterior),
+        parameter=" and ".join(words.gloss(posterior.release, name) for name in posterior.draws),
+        posterior=posterior,
+        version=__version__,
+    )
+
+
+def rendered(template: str, **values: object) -> str:
+    """A page of the templates with these values in it, all of them escaped."""
+    import jinja2
+
+    loader = jinja2.PackageLoader("noiseaware", "templates")
+    environment = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.get_template(template).render(**values)
+
+
+def svg(figure: "Figure", salt: str = "noiseaware") -> str:
+    """A figure as an <svg> element: text stays text, and the bytes depend on the figure and the salt of its ids."""
+    import matplotlib
+
+    settings: dict = {"svg.fonttype": "none", "svg.hashsalt": salt}
+    metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+    with matplotlib.rc_context(settings):
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata=metadata, transparent=True)
+    element = buffer.getvalue()
+    element = element[element.index("<svg") :]
+    element = (
+        re.sub(r'\s(xmlns(:\w+)?|width|height)="[^"]*"', "", element[: element.index(">")])
+        + element[element.index(">") :]
+    )
+    element = re.sub(r'<g id="[^"]*"', "<g", element)  # nothing refers to these, and two figures would share them
+    return element.replace("<svg", '<svg aria-hidden="true"', 1)
+
+
+def _title(posterior: "Posterior") -> str:
+    family = posterior.release.family
+    if isinstance(family, LinearRegression):
+        return f"What the release of {words.shown(family.y)} given {words.several(family.x)} supports"
+    of = f" of {words.several(family.columns)}" if family.columns else ""
+    return f"What the release{of} supports"
+
+
+def _behind(posterior: "Posterior") -> str | None:
+    """What the parameters are, where recorded numbers stand before them."""
+    law = words.behind(posterior.release)
+    if law is None or not posterior.recorded:
+        return None
+    return f"{' and '.join(words.parameter(posterior.release, name) for name in posterior.draws)} of {law}"
+
+
+def _rows(posterior: "Posterior") -> list[dict]:
+    """Posterior and naive estimates of each number, as text."""
+    return [
+        {"name": words.shown(own.name), "own": _cells(own), "naive": _cells(naive)}
+        for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
+    ]
+
+
+def _cost(posterior: "Posterior") -> str | None:
+    """What the noise cost, in records."""
+    if posterior.others or posterior.method == "naive" or isinstance(posterior.release.mechanism, Identity):
+        return None
+    means = [np.asarray(draws.mean(axis=0)) for draws in posterior.draws.values()]
+    theta = means[0] if len(means) == 1 else np.concatenate([mean.ravel() for mean in means])
+    with jax.enable_x64(True):
+        worth = records_worth(posterior.release, theta)
+    if not worth:
+        return None
+    n = posterior.release.likely_n
+    told = [f"{min(w, n):,.0f} about {words.parameter(posterior.release, name)}" for name, w in worth.items()]
+    more = "; and so on" * (len(told) > _MOST_COSTS)
+    return (
+        f"Through the noise, the {n:,} records tell as much as so many would without it, if the truth is at the "
+        f"posterior mean: {'; '.join(told[:_MOST_COSTS])}{more}."
+    )
+
+
+def _calibration(calibration: "Calibration") -> dict:
+    """Whether the method is right at this very setting, with a picture."""
+    import markupsafe
+
+    coverage, critical = calibration.coverage(0.9), calibration.critical(0.99)
+    rows = [
+        {"name": name.replace("_", " "), "ks": f"{distance:.3f}", "coverage": f"{100 * coverage[name]:.1f} %"}
+        for name, distance in calibration.by_parameter.items()
+    ]
+    is_right = calibration.ks <= critical
+    verdict = "as far as can be told it is right here" if is_right else "it is not right here"
+    sentence = (
+        f"The method was tried on {calibration.num_trials:,} simulated tables of the prior, each released with such "
+        f"noise: {verdict}. The largest distance of its ranks from uniform is {calibration.ks:.3f}; 99 % of right "
+        f"methods stay below {critical:.3f}."
+    )
+    return {"rows": rows, "sentence": sentence, "figure": markupsafe.Markup(svg(calibration.plot(), "calibration"))}
+
+
+def _cells(estimate: "Estimate") -> dict[str, str]:
+    return dict(zip(("mean", "sd", "interval"), words.cells(estimate), strict=True))
+
+
+def _diagnostics(posterior: "Posterior") -> list[dict[str, str]]:
+    table = posterior.summary()
+    return [
+        {
+            "name": words.shown(name),
+            "mcse": f"{row['mcse_mean']:.2g}",
+            "bulk": f"{row['ess_bulk']:,.0f}",
+            "tail": f"{row['ess_tail']:,.0f}",
+            "rhat": f"{row['r_hat']:.3f}",
+        }
+        for name, row in table.iterrows()
+    ]
+
+
+def _alternative(posterior: "Posterior", truths: dict[str, float]) -> str:
+    """The figure for someone who cannot see it."""
+    parts = [
+        f"{words.shown(own.name)}: posterior {words.between(own)}, naive posterior {words.between(naive)}"
+        + (f", truth {words.number(truths[own.name])}" if own.name in truths else "")
+        for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
+    ]
+    return (
+        f"Densities of posterior, naive posterior and prior, with {words.PERCENT} intervals. " + "; ".join(parts) + "."
+    )
+
+
+def _band_alternative(posterior: "Posterior") -> str:
+    """The picture of the line, for someone who cannot see it."""
+    family = posterior.release.family
+    return (
+        f"The regression line of {words.shown(family.y)} over {words.several(family.x)}, "  # type: ignore[attr-defined]
+        f"with its 50 % and {words.PERCENT} credible bands, the {words.PERCENT} predictive band, and the naive line."
+    )
