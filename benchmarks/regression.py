@@ -25,7 +25,7 @@ import table
 from arviz_stats.base import array_stats
 
 import noiseaware as na
-from noiseaware.posterior.posterior import METHODS
+from noiseaware.sampler.method import METHODS
 
 EPSILON, N = 1.0, 100
 REGRESSION = (0.5 / 19, 20, 0.5)  # precision, shape, scale, as in the paper

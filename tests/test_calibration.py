@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import noiseaware as na
-from noiseaware.posterior import posterior
+from noiseaware.sampler.method import METHODS
 from noiseaware.study import calibration, ecdf
 from noiseaware.study.calibration import Calibration
 
@@ -46,8 +46,8 @@ def replaced(monkeypatch):
     """Put another method in the place of the exact one."""
 
     def replace(batch):
-        changed = dataclasses.replace(posterior.METHODS["exact"], batch=batch)
-        monkeypatch.setitem(posterior.METHODS, "exact", changed)
+        changed = dataclasses.replace(METHODS["exact"], batch=batch)
+        monkeypatch.setitem(METHODS, "exact", changed)
 
     return replace
 

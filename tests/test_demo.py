@@ -16,7 +16,7 @@ from noiseaware.posterior.estimate import Estimate
 
 def test_demo(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("noiseaware.posterior.posterior.METHODS", _quick())
+    monkeypatch.setattr("noiseaware.sampler.method.METHODS", _quick())
     done = CliRunner().invoke(app, ["demo"])
     assert done.exit_code == 0, done.stderr
     assert done.stderr == ""
@@ -38,7 +38,7 @@ def test_demo(tmp_path, monkeypatch):
 
 def _quick() -> dict:
     """The naive draws under the name of the exact ones: the story without the sampler's compilation."""
-    from noiseaware.posterior.posterior import METHODS
+    from noiseaware.sampler.method import METHODS
 
     return METHODS | {"exact": dataclasses.replace(METHODS["naive"], by_auto=True)}
 

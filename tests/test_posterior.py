@@ -15,7 +15,7 @@ from scipy import stats
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
-from noiseaware.posterior import posterior as posterior_module
+from noiseaware.sampler import method as method_module
 from noiseaware.study.utility import utility
 
 COUNT = na.Release(
@@ -164,7 +164,7 @@ def test_draws_that_are_not_finite_are_an_error(monkeypatch):
     def broken(key, release, prior, num_draws):
         return jax.numpy.full(num_draws, jax.numpy.nan).at[0].set(0.5)
 
-    methods = posterior_module.METHODS
+    methods = method_module.METHODS
     monkeypatch.setitem(methods, "exact", dataclasses.replace(methods["exact"], draws=broken))
     with pytest.raises(RuntimeError, match="gave 9 draws of theta that are not finite"):
         na.infer(COUNT, UNIFORM, num_draws=10, seed=0)
@@ -192,9 +192,9 @@ def test_auto_never_takes_what_ignores_the_noise(monkeypatch):
         na.infer_each([release], prior)
     with pytest.raises(ValueError, match=served):
         na.calibrate(FOURTH, prior, n=40, epsilon=1, neighbours="add_remove")
-    assert posterior_module.checked_method("naive", FOURTH, has_private_n=True) == "naive"
-    methods = {"exact": dataclasses.replace(posterior_module.METHODS["exact"], serves=lambda family: False)}
-    monkeypatch.setattr(posterior_module, "METHODS", methods | {"naive": posterior_module.METHODS["naive"]})
+    assert method_module.checked_method("naive", FOURTH, has_private_n=True) == "naive"
+    methods = {"exact": dataclasses.replace(method_module.METHODS["exact"], serves=lambda family: False)}
+    monkeypatch.setattr(method_module, "METHODS", methods | {"naive": method_module.METHODS["naive"]})
     with pytest.raises(ValueError, match="family must be one that a method serves, got bernoulli; method='naive'"):
         na.infer(COUNT, UNIFORM)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from noiseaware.evidence.release import Release as Release
     from noiseaware.evidence.release import load as load
     from noiseaware.posterior.each import infer_each as infer_each
+    from noiseaware.posterior.infer import infer as infer
     from noiseaware.posterior.posterior import Posterior as Posterior
-    from noiseaware.posterior.posterior import infer as infer
     from noiseaware.study.calibration import calibrate as calibrate
     from noiseaware.study.plan import plan as plan
 
@@ -42,7 +42,7 @@ _HOMES = {
     "release": "noiseaware.custodian.release",
     "plan": "noiseaware.study.plan",
     "Posterior": "noiseaware.posterior.posterior",
-    "infer": "noiseaware.posterior.posterior",
+    "infer": "noiseaware.posterior.infer",
     "infer_each": "noiseaware.posterior.each",
 }
 __all__ = [*sorted(_HOMES), "__version__"]

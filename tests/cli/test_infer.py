@@ -56,17 +56,16 @@ def test_draws_in_the_form_that_the_suffix_says(clinic, run):
 
 @pytest.mark.parametrize("output", ["draws.txt", "draws", "draws.h5"])
 def test_a_form_that_there_is_not_is_refused_before_any_work(output, refused, monkeypatch):
-    monkeypatch.setattr("noiseaware.posterior.posterior.infer", None)
+    monkeypatch.setattr("noiseaware.posterior.infer.infer", None)
     assert "output must end in .nc (netCDF), .csv or .parquet" in refused(*INFER, "-o", output)
 
 
 def test_a_log_is_told_now_and_then_that_work_goes_on(run, monkeypatch):
-    from noiseaware.posterior import posterior
+    from noiseaware.posterior.infer import infer as drawn
 
-    drawn = posterior.infer
     monkeypatch.setattr("noiseaware.cli.progress._EVERY", 0.05)
     monkeypatch.setattr(
-        "noiseaware.posterior.posterior.infer", lambda *words, **more: time.sleep(0.3) or drawn(*words, **more)
+        "noiseaware.posterior.infer.infer", lambda *words, **more: time.sleep(0.3) or drawn(*words, **more)
     )
     lines = run(*INFER, "--draws", "50").stderr.splitlines()
     assert lines[0] == "noiseaware: drawing from the posterior, 0 s so far"
@@ -176,11 +175,11 @@ def test_prior_from_words(text, prior):
 
 
 def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
-    from noiseaware.posterior import posterior
+    from noiseaware.sampler import method
 
-    naive = posterior.METHODS["naive"]
+    naive = method.METHODS["naive"]
     broken = dataclasses.replace(naive, draws=lambda key, release, prior, m: [math.nan] * m)
-    monkeypatch.setitem(posterior.METHODS, "naive", broken)
+    monkeypatch.setitem(method.METHODS, "naive", broken)
     assert "not finite" in refused(*INFER, status=4)
 
 

@@ -8,7 +8,7 @@ from tests.sampler.test_gibbs_regression import family_of
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
-from noiseaware.posterior.posterior import checked_method
+from noiseaware.sampler.method import checked_method
 
 
 @pytest.mark.parametrize("p", [1, 3])

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.posterior import posterior as posterior_module
 from noiseaware.report import words
 from noiseaware.sampler import covariate
+from noiseaware.sampler import method as methods
 
 # a prior of covariates that a yes/no column refutes is here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The prior and the release disagree:RuntimeWarning")
@@ -53,8 +53,8 @@ def test_a_yes_or_no_within_its_bounds_is_refused_before_any_chain_runs(name, me
     def never(*_):
         raise AssertionError("a chain ran")
 
-    for each, known in posterior_module.METHODS.items():
-        monkeypatch.setitem(posterior_module.METHODS, each, dataclasses.replace(known, draws=never))
+    for each, known in methods.METHODS.items():
+        monkeypatch.setitem(methods.METHODS, each, dataclasses.replace(known, draws=never))
     release, begun = yes_or_no(name, np.random.default_rng(seed)), time.monotonic()
     with pytest.raises(ValueError, match=r"^bounds of 't' must hold.*such as \(-1, 2\) for a yes/no") as refusal:
         na.infer(release, PRIORS[name], method=method, seed=1)
@@ -147,8 +147,8 @@ def test_a_linear_regression_says_what_it_takes_its_covariates_for(monkeypatch, 
     def blank(key, release, prior, num_draws):
         return 1 + jax.random.uniform(key, (num_draws, 3))
 
-    for name, known in posterior_module.METHODS.items():
-        monkeypatch.setitem(posterior_module.METHODS, name, dataclasses.replace(known, draws=blank))
+    for name, known in methods.METHODS.items():
+        monkeypatch.setitem(methods.METHODS, name, dataclasses.replace(known, draws=blank))
     values = np.random.default_rng(seed).normal(60, 3, 5)
     family = na.family.LinearRegression(["t"], "y")
     release = na.Release(family=family, values=values, n=100, mechanism=na.mechanism.Gaussian(3.0))

@@ -161,13 +161,13 @@ def test_edges_give_finite_draws(name, seed):
 
 
 def test_chains_that_have_not_converged_are_called_that(monkeypatch, seed):
-    from noiseaware.posterior import posterior
+    from noiseaware.sampler.method import Method
 
     def stuck(key, release, prior, num_draws):
         return jnp.repeat(jnp.arange(1.0, 5.0), num_draws // 4) / 10 + 1e-3 * jax.random.normal(key, (num_draws,))
 
-    method = posterior.Method(stuck, stuck, gibbs.explanation, is_chain=True)
-    monkeypatch.setattr(posterior, "METHODS", {"gibbs": method})
+    method = Method(stuck, stuck, gibbs.explanation, is_chain=True)
+    monkeypatch.setitem(METHODS, "gibbs", method)
     release = na.Release(family=na.family.Bernoulli(), values=[3], n=9, mechanism=na.mechanism.Laplace(1.0))
     with pytest.warns(RuntimeWarning, match="have not converged"):
         found = na.infer(release, na.prior.Beta(1, 1), method="gibbs", num_draws=400, seed=seed)

@@ -63,15 +63,15 @@ def test_nothing_is_in_doubt_where_hmc_neglects_nothing(x64):
 @pytest.mark.slow
 def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     """The draws are stood in for: what counts is who is asked for them, and what is said."""
-    from noiseaware.posterior import posterior
+    from noiseaware.sampler import method as methods
 
     def blank(key, release, prior, num_draws):
         return 1 + jax.random.uniform(key, (num_draws, 2))
 
     for name in ("hmc", "augmentation"):
-        method = posterior.METHODS[name]
-        stand_in = posterior.Method(blank, method.batch, method.explanation, method.serves, is_chain=True)
-        monkeypatch.setitem(posterior.METHODS, name, stand_in)
+        method = methods.METHODS[name]
+        stand_in = methods.Method(blank, method.batch, method.explanation, method.serves, is_chain=True)
+        monkeypatch.setitem(methods.METHODS, name, stand_in)
     rng = np.random.default_rng(seed)
     family = na.family.Normal(bounds=(-1, 2))
     with jax.enable_x64(True):

@@ -141,8 +141,8 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
     import numpy as np
 
     from noiseaware import __version__
-    from noiseaware.posterior.posterior import METHODS, checked_method
     from noiseaware.report.words import prior_words
+    from noiseaware.sampler.method import METHODS, checked_method
 
     method = setting["method"]
     if method == "auto" or method in METHODS:

@@ -27,7 +27,7 @@ def explore(
     The page is served to this machine alone, needs no network and writes no file. Ctrl-C ends it.
     """
     release, believed = read(path, family), parse(prior)
-    from noiseaware.posterior.posterior import checked_prior
+    from noiseaware.posterior.infer import checked_prior
     from noiseaware.report.explorer import Server
 
     checked_prior(release.family, believed)

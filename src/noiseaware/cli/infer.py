@@ -69,7 +69,7 @@ def infer(
     _check_outputs(path, output, report, force=force, json=json)
     if calibrate and report is None:
         raise ValueError("--calibrate must go with --report, the page that it is told on.")
-    from noiseaware.posterior.posterior import infer as infer_posterior
+    from noiseaware.posterior.infer import infer as infer_posterior
 
     believed, release = parse(prior), read(path, family)
     records = places(at, release.family)

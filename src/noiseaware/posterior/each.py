@@ -17,18 +17,12 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractScalarFamily
 from noiseaware.mechanism import Identity
 from noiseaware.posterior import concern
-from noiseaware.posterior.posterior import (
-    Posterior,
-    check_finite,
-    checked_prior,
-    checked_seed,
-    drawn,
-    method_for,
-    with_convention,
-)
+from noiseaware.posterior.infer import check_finite, checked_prior, checked_seed, drawn
+from noiseaware.posterior.posterior import Posterior, with_convention
 from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact
+from noiseaware.sampler.method import method_for
 
 Progress = Callable[[int, int], None]
 _AT_A_TIME = 1000

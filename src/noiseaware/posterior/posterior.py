@@ -1,18 +1,10 @@
-"""From a release to the posterior that it supports.
-
-    p(θ | y) ∝ p(θ) ∫ p(s | θ) p(y | s) ds        the graph is θ → s → y, and only y is seen
-
-A method is a function (key, release, prior, num_draws) → draws, and a sentence on why its draws are approximate,
-or none when they are exact. It runs in float64 whatever the user's own JAX setting is.
-"""
+"""A posterior: draws from p(θ | release), and what people ask of them."""
 
 import functools
 import math
 import os
-import secrets
 import tempfile
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,30 +14,19 @@ import jax
 import numpy as np
 
 from noiseaware.baseline import naive
-from noiseaware.check import whole
-from noiseaware.evidence import several
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractFamily
 from noiseaware.file import check_free, write_whole
 from noiseaware.mechanism import Identity
 from noiseaware.posterior import concern, predictive, recorded
-from noiseaware.posterior.diagnostic import CHAINS, diagnostics, doubt
+from noiseaware.posterior.diagnostic import CHAINS, diagnostics
 from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
 from noiseaware.posterior.form import form_of
-from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.report.words import PERCENT, cells, convention, prior_words, shown
 from noiseaware.sampler import (
-    adequacy,
-    augmentation,
     covariate,
-    covariate_law,
-    exact,
-    gibbs,
-    gibbs_regression,
-    hmc,
-    mcmc_ind,
 )
+from noiseaware.sampler.method import METHODS
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -56,159 +37,6 @@ if TYPE_CHECKING:
     from noiseaware.study.calibration import Calibration
 
 Truth = float | Mapping[str, object]
-MOST_DRAWS = 10_000_000
-
-
-@dataclass(frozen=True)
-class Method:
-    """A way to draw from p(θ | release): for one release, for a batch that differs in y alone, and how exact it is."""
-
-    draws: Callable[..., jax.Array]
-    batch: Callable[..., jax.Array]
-    explanation: Callable[[Release, AbstractPrior], str | None]
-    serves: Callable[[AbstractFamily], bool] = lambda family: True
-    is_chain: bool = False
-    """Whether draws depend on those before them, and may not have forgotten where they started."""
-    takes_noisy_n: bool = False
-    """Whether a private number of records may be unknown to it."""
-    takes_interval: bool = False
-    """Whether an interval may be all that is known of a count."""
-    by_auto: bool = True
-    """Whether auto may take it: never what ignores the noise."""
-
-
-def _of_2019(variant: gibbs_regression.Variant) -> tuple:
-    return variant.draws, variant.batch, variant.explanation, variant.serves
-
-
-METHODS = {
-    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True, takes_interval=True),
-    "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True, takes_noisy_n=True),
-    "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
-    "gibbs_ss_update": Method(*_of_2019(gibbs_regression.UPDATE), is_chain=True),
-    "gibbs_ss_prior": Method(*_of_2019(gibbs_regression.PRIOR), is_chain=True),
-    "gibbs_ss_noisy": Method(*_of_2019(gibbs_regression.NOISY), is_chain=True),
-    "augmentation": Method(
-        augmentation.draws, augmentation.batch, augmentation.explanation, augmentation.serves, is_chain=True
-    ),
-    "mcmc_ind": Method(mcmc_ind.draws, mcmc_ind.batch, mcmc_ind.explanation, mcmc_ind.serves, is_chain=True),
-    "naive": Method(
-        naive.draws, naive.batch, naive.explanation, takes_noisy_n=True, takes_interval=True, by_auto=False
-    ),
-}
-
-
-def infer(
-    release: Release | Sequence[Release],
-    prior: AbstractPrior,
-    *,
-    method: str = "auto",
-    num_draws: int = 4000,
-    seed: int | None = None,
-    same_table: bool = False,
-) -> "Posterior":
-    """Draws from p(θ | release), or given several releases: of independent tables, or of the same table.
-
-    The same release and seed give the same draws, on every machine. Other releases have other random numbers with
-    that seed, so that groups are compared draw by draw::
-
-        women, men = (na.infer(release, prior, seed=1).draws["theta"] for release in by_sex)
-        np.quantile(women - men, [0.025, 0.975]), np.quantile(women / men, [0.025, 0.975])
-    """
-    return _warned(drawn(release, prior, method=method, num_draws=num_draws, seed=seed, same_table=same_table))
-
-
-def drawn(
-    release: Release | Sequence[Release],
-    prior: AbstractPrior,
-    *,
-    method: str,
-    num_draws: int,
-    seed: int | None,
-    same_table: bool = False,
-) -> "Posterior":
-    """What `infer` gives, before its concerns are looked at."""
-    releases = (release,) if isinstance(release, Release) else several.checked_alike(release)
-    if len(releases) > 1 and not same_table:
-        return _infer_given(releases, prior, method, num_draws, seed)
-    release = releases[0] if len(releases) == 1 else several.same_table(releases)
-    name = method_for(release, method)
-    prior = checked_prior(release.family, prior)
-    seed = checked_seed(num_draws, seed)
-    if name != "naive":
-        covariate.check(release, prior)
-    with jax.enable_x64(True):
-        name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
-        found = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
-        draws = release.family.named(np.asarray(found, dtype=np.float64))
-    check_finite(name, draws)
-    why = METHODS[name].explanation(release, prior)
-    if name != "naive":
-        why = " ".join(filter(None, (why, covariate.assumption(release, prior)))) or None
-        why = " ".join(filter(None, (why, covariate_law.sentence(release, draws)))) or None
-    if choice is not None and name == "hmc":
-        why = " ".join(filter(None, (why, choice)))
-    if METHODS[name].is_chain and (doubted := doubt(draws)) is not None:
-        warnings.warn(doubted, RuntimeWarning, stacklevel=3)
-        why = " ".join(filter(None, (why, doubted)))
-    return Posterior(draws, release, prior, name, with_convention(why, release), seed, choice)
-
-
-def _infer_given(
-    releases: tuple[Release, ...], prior: AbstractPrior, method: str, num_draws: int, seed: int | None
-) -> "Posterior":
-    """Exact draws of the one θ of several independent tables."""
-    first, *others = several.checked_tables(releases)
-    if method not in ("auto", "exact"):
-        raise ValueError(f"method must be one of auto, exact for several tables, got {method!r}.")
-    prior = checked_prior(first.family, prior)
-    assert isinstance(prior, AbstractScalarPrior)
-    seed = checked_seed(num_draws, seed)
-    with jax.enable_x64(True):
-        found = exact.draws_given(key_of(seed, releases), releases, prior, int(num_draws))
-        draws = first.family.named(np.asarray(found, dtype=np.float64))
-    check_finite("exact", draws)
-    why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
-    return Posterior(draws, first, prior, "exact", with_convention(why, first), seed, others=tuple(others))
-
-
-def _warned(posterior: "Posterior") -> "Posterior":
-    """The posterior, with a warning of each of its concerns."""
-    for sentence in posterior.concerns:
-        warnings.warn(sentence, RuntimeWarning, stacklevel=3)
-    return posterior
-
-
-def with_convention(why: str | None, release: Release) -> str | None:
-    """Why draws are approximate, and after it what missing cells count as, which by itself makes no draw so."""
-    return None if why is None else " ".join(filter(None, (why, convention(release))))
-
-
-def key_of(seed: int, releases: Sequence[Release]) -> jax.Array:
-    """The key of all that is drawn given these releases: what they say is in it, so that no two share their draws."""
-    return jax.random.key(own_seed(seed, *(release.fingerprint for release in releases)))
-
-
-def check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
-    for parameter, values in draws.items():
-        if lost := int((~np.isfinite(values)).sum()):
-            raise RuntimeError(f"method {method!r} gave {lost} draws of {parameter} that are not finite numbers.")
-
-
-def _chosen(name: str, release: Release, prior: AbstractPrior) -> tuple[str, str | None]:
-    """What auto takes in the end: not HMC where what it neglects shows, and a sentence on that."""
-    n = release.n
-    if name != "hmc" or release.n_mechanism is not None or n > augmentation.MOST_RECORDS:
-        return name, None
-    if not augmentation.simulates(release.family, prior):
-        return name, None
-    noise = exact.noise_of(release)
-    reason = adequacy.doubt(release.family, prior, noise, jax.numpy.asarray(release.values), n).reason
-    if reason is None:
-        return name, None
-    if n <= augmentation.QUICK_RECORDS and release.family.as_quadratic(prior) is None:
-        return "augmentation", reason  # of second moments its chains are too slow to be taken unasked
-    return name, f"{reason} Take method='augmentation', which is slower and neglects nothing."
 
 
 @dataclass(frozen=True, eq=False)
@@ -474,49 +302,6 @@ class Posterior:
         return xr.Dataset({"y": (("statistic",), values)}, {"statistic": np.array(names)})
 
 
-def method_for(release: Release, method: str) -> str:
-    """The name of a method that serves the release; one of whose values nothing can be made is refused."""
-    exact.check_interval(release)
-    name = checked_method(method, release.family, has_private_n=release.n_mechanism is not None)
-    if release.within is not None and exact.is_count(release.family) and not METHODS[name].takes_interval:
-        able = ", ".join(name for name, known in METHODS.items() if known.takes_interval)
-        raise ValueError(f"method must be one of {able} where values have an interval, got {method!r}.")
-    return name
-
-
-def checked_method(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> str:
-    """The name of a method; auto is the exact one where there is one for the family, else HMC, else Gibbs."""
-    if method != "auto" and method not in METHODS:
-        raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")
-    fit = [name for name, known in METHODS.items() if known.serves(family)]
-    able = [name for name in fit if METHODS[name].takes_noisy_n or not has_private_n]
-    if method == "auto":
-        return _first(able, fit, family)
-    if method not in fit:
-        raise ValueError(f"method must be one of {', '.join(fit)} for this {family.name} family, got {method!r}.")
-    if method not in able:
-        raise ValueError(f"method must be one of {', '.join(able)} where n is private, got {method!r}.")
-    return method
-
-
-def _first(able: list[str], fit: list[str], family: AbstractFamily) -> str:
-    """The method that auto takes of those that are able to; refused where only one that ignores the noise is."""
-    chosen = [name for name in able if METHODS[name].by_auto]
-    if chosen:
-        return chosen[0]
-    if others := [name for name in fit if METHODS[name].by_auto]:
-        served = f"n must be public for this {family.name} family, which {' and '.join(others)} then serve"
-        raise ValueError(f"{served}, got a private one; method='naive' ignores all noise.")
-    raise ValueError(f"family must be one that a method serves, got {family.name}; method='naive' ignores all noise.")
-
-
-def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior:
-    """The prior, with what it leaves unsaid; refused if it does not fit the family."""
-    family.check_prior(prior)
-    return family.completed(prior)
-
-
-def checked_seed(num_draws: int, seed: int | None) -> int:
-    """The seed, or one by chance; refused as the number of draws may be."""
-    whole("num_draws", num_draws, 1, MOST_DRAWS)
-    return whole("seed", secrets.randbits(32) if seed is None else seed, 0, 2**63 - 1)
+def with_convention(why: str | None, release: Release) -> str | None:
+    """Why draws are approximate, and after it what missing cells count as, which by itself makes no draw so."""
+    return None if why is None else " ".join(filter(None, (why, convention(release))))

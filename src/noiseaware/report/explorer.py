@@ -17,11 +17,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from noiseaware.evidence.release import Release
-from noiseaware.posterior.posterior import METHODS, infer, method_for
+from noiseaware.posterior.infer import infer
 from noiseaware.prior import AbstractPrior
 from noiseaware.report import words
 from noiseaware.report.page import rendered
 from noiseaware.report.plot import curves
+from noiseaware.sampler.method import METHODS, method_for
 from noiseaware.study.plan import Plan, plan
 
 _ADDRESS = "127.0.0.1"

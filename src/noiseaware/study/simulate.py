@@ -25,9 +25,10 @@ from noiseaware.check import whole
 from noiseaware.evidence.release import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractMomentFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from noiseaware.posterior.posterior import METHODS, checked_method, checked_prior
+from noiseaware.posterior.infer import checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.privacy import N_SHARE, Neighbours, Number, Pure, check_neighbours, kept_by, part_of, promised
+from noiseaware.sampler.method import METHODS, checked_method
 
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
 _RECORDS = 2**22  # simulated at a time: 32 MB for each number that a record takes
