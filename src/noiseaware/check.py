@@ -36,12 +36,12 @@ def check_levels(levels: Iterable[object]) -> None:
 
 
 def kind(value: object) -> str:
-    """What kind of thing was given, with a class told from one of its objects."""
+    """Name the type of an argument; a class is told from one of its objects."""
     return f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
 def shown(value: Any, longest: int = 60) -> str:
-    """What was given, as Python writes it and cut short."""
+    """Write a value as Python does, cut short."""
     text = repr(value.tolist() if type(value).__module__ == "numpy" else value)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
@@ -54,7 +54,7 @@ def require(extra: str) -> None:
 
 
 def explained(error: ModuleNotFoundError) -> str:
-    """What is missing, in a sentence with the next step."""
+    """Explain which package is missing, in a sentence with the next step."""
     package = (error.name or "").split(".")[0]
     for extra, packages in _EXTRAS.items():
         if package in packages:

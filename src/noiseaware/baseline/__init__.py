@@ -1,1 +1,1 @@
-"""What we compare with, called like a sampler, one a file."""
+"""Baselines to compare with, called like a sampler, one a file."""

@@ -76,7 +76,7 @@ def truncated(key: Key[Array, ""], belief: Beta, least: float, num_draws: int) -
 
 
 def _crossing(belief: Beta, inside: Float[Array, ""], outside: Float[Array, ""], floor: Numeric) -> Float[Array, ""]:
-    """Where the log density falls through floor from inside to outside; outside itself if it does not."""
+    """Return the point from inside to outside where the log density falls through floor, or outside if none."""
 
     def halve(_, ends):
         inner, outer = ends

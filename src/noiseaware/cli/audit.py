@@ -125,7 +125,7 @@ def _print(told: list[dict[str, Any]], *, json: bool) -> None:
 
 
 def _of_claim(row: dict[str, Any]) -> str:
-    """What ε and δ are kept by, which is bounded in their place."""
+    """The ρ that keeps ε and δ, which is bounded in their place."""
     return f" of {row['claim']:.3g}" if "δ" in row["promise"] else ""
 
 

@@ -74,7 +74,7 @@ def _pair(text: str, *words: str) -> tuple[float, float]:
 
 
 def agreed(words: tuple[str, str] | tuple[float, float] | None, texts: Sequence[str] | None):
-    """What --bounds or --column-bounds says; not both."""
+    """Read --bounds or --column-bounds; refuse both."""
     if words is not None and texts:
         raise ValueError("--bounds and --column-bounds must not be given together.")
     return column_bounds(texts) if texts else bounds(words)

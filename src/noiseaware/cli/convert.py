@@ -89,7 +89,7 @@ def _save(releases: "list[Release]", folder: Path, *, force: bool, is_quiet: boo
 
 
 def _print(posteriors: "list[Posterior]") -> None:
-    """What names a row, and the estimate of its parameter."""
+    """The cells that name a row, and the estimate of its parameter."""
     names = list(dict.fromkeys(name for p in posteriors for name, _ in p.release.origin.group))
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow([*names, "value", "mean", "sd", "low", "high"])

@@ -204,7 +204,7 @@ def _bars(own: "Estimate", naive: "Estimate", truth: float) -> Text:
 
 
 def _verdict(own: "Estimate", naive: "Estimate", truth: float) -> Text:
-    """What happened this time; the noise is new in each run."""
+    """Sentences on this run; its noise is new each time."""
     held, missed = own.low <= truth <= own.high, not naive.low <= truth <= naive.high
     ratio = words.number(own.width / naive.width, 1.0)
     if held and missed:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 def table(posterior: "Posterior", truths: dict[str, float] | None = None) -> Table:
-    """What the release supports, and beside it what the naive analyst believes."""
+    """Lines with the posterior's estimates, and beside them the naive analyst's."""
     return _table(posterior, "", posterior.estimates(), posterior.naive_estimates(), truths)
 
 
 def predictions(posterior: "Posterior", own: list["Estimate"], naive: list["Estimate"]) -> Table:
-    """The same of new records."""
+    """Lines with the predictions of new records, and beside them the naive analyst's."""
     return _table(posterior, "prediction", own, naive)
 
 

@@ -1,4 +1,4 @@
-"""How the command fails: one sentence on stderr and an exit status that says why.
+"""Failures of the command: one sentence on stderr and an exit status that says why.
 
 1  a negative verdict      2  bad usage or bad input      3  refused by the ledger      4  diagnostics failed
 130  interrupted
@@ -71,7 +71,7 @@ def _status(command) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    """What failed and where, in a sentence without the error's own words: they may quote a value."""
+    """Say what failed and where, without the error's own words, which may quote a value."""
     if isinstance(error, MemoryError):
         return "the machine must have more memory for this; nothing else is known to be wrong."
     frames = traceback.extract_tb(error.__traceback__)

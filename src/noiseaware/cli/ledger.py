@@ -72,7 +72,7 @@ def show(path: _Path, json: Annotated[bool, typer.Option("--json", help="For mac
 
 
 def _about(account: "Ledger") -> str:
-    """What the total is a promise about; nothing where the first release is to decide."""
+    """Words for the neighbours that the total is a promise about; none where the first release decides."""
     if mixture := account.mixture:
         return f"no total: {mixture}, and neither adds to the other; it can be charged no more"
     bound = account.relation
@@ -80,7 +80,7 @@ def _about(account: "Ledger") -> str:
 
 
 def balance(account: "Ledger") -> str:
-    """What is left of the total."""
+    """Write the rest of the total, with its total."""
     from noiseaware.privacy import plain
 
     left = plain(account.remaining)

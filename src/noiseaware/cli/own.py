@@ -58,7 +58,7 @@ def module(place: str, option: str, where: str) -> ModuleType:
 
 @dataclass(frozen=True)
 class Failed:
-    """What a file should have defined and could not, by its name, and why: with file and line."""
+    """A name that a file should have defined and could not, and why, with file and line."""
 
     name: str
     file: str
@@ -101,7 +101,7 @@ def _made(statement: ast.stmt, maker: str) -> str | None:
 
 
 def _flags(statement: ast.stmt) -> int:
-    """What `from __future__ import …` asks of the compiler, for all of the file."""
+    """Compiler flags of the file's `from __future__ import …` lines."""
     if not isinstance(statement, ast.ImportFrom) or statement.module != "__future__":
         return 0
     return functools.reduce(int.__or__, (getattr(__future__, name.name).compiler_flag for name in statement.names))
@@ -114,7 +114,7 @@ def line_of(error: BaseException, path: str) -> int | None:
 
 
 def located(error: BaseException, path: str, otherwise: str) -> str:
-    """What an error says, with the line of a file that it passed through last, unless it tells a line itself."""
+    """The words of an error, with the last line of the file that it passed through, unless it names one itself."""
     told, line = _told(error), line_of(error, path)
     if told.startswith(f"{Path(path).name}, line "):
         return told

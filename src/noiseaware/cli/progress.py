@@ -1,4 +1,4 @@
-"""How far work is, on stderr: on a terminal a bar with rows and time left, or where n is private a clock.
+"""Progress on stderr: on a terminal a bar with rows and time left, or where n is private a clock.
 
 A share of the rows tells how many there are to whoever knows the machine, so it is shown only where n is public. Where
 stderr is a file or a pipe, an analyst's command says in a line now and then how far it is, and at the end what it did.

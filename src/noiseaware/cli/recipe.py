@@ -1,4 +1,4 @@
-"""What to release, from options or from a TOML file:
+"""The recipe of a release, from options or from a TOML file:
 
 table = "clinic.csv"            paths are relative to the plan; spark = true reads the file with Spark
                                 or: table = "postgresql://user@host/database", and table_name = "visits"
@@ -71,23 +71,23 @@ class Item:
     neighbours: str | None
     output: str
     choice: dict[str, Any] = field(default_factory=dict)
-    """How bounds are chosen privately; empty where they are public."""
+    """Options of privately chosen bounds; empty where bounds are public."""
     division: dict[str, Any] = field(default_factory=dict)
     """The share of n, groups with their levels, and the unit with its records."""
     cells: dict[str, Any] = field(default_factory=dict)
-    """What a missing cell counts as, and the words that are yes; empty where neither was said."""
+    """Options on missing cells and on the words for yes; empty where neither was given."""
     table_name: str | None = None
     spark: bool = False
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What `na.release` takes besides the table, the family and the ledger."""
+        """Arguments of `na.release` besides the table, the family and the ledger."""
         price = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "neighbours": self.neighbours}
         return price | self.division | self.choice | self.cells
 
     @property
     def files(self) -> list[str]:
-        """Where it is written: of groups, a file for each in the folder `output`."""
+        """The file that is written; for groups, one each in the folder `output`."""
         if "by" not in self.division:
             return [self.output]
         levels = self.division["levels"]
@@ -97,7 +97,7 @@ class Item:
 
     @property
     def promise(self) -> "Promise":
-        """What is promised, and paid."""
+        """The promise, which is also the price."""
         from noiseaware.privacy import promised
 
         return promised(epsilon=self.epsilon, rho=self.rho, delta=self.delta)
@@ -142,7 +142,7 @@ def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
 
 
 def _missing(value: Any, model: "AbstractFamily") -> Any:
-    """What a missing cell counts as; texts that are numbers become numbers, unless levels are texts."""
+    """Read the value of missing cells; texts that are numbers become numbers, unless levels are texts."""
     if isinstance(value, str) and len(model.columns) > 1 and "=" in value:
         value = _by_column(value)
     if isinstance(value, dict):
@@ -165,7 +165,7 @@ def _by_column(text: str) -> dict[str, str]:
 
 
 def _division(given: dict[str, Any]) -> dict[str, Any]:
-    """What says who counts as one and how records are divided, taken out of the options."""
+    """Take the unit and the groups out of the options."""
     found = {name: given.pop(name) for name in _DIVISION if name in given}
     if "n_share" in found:
         found["n_share"] = str(found["n_share"])
@@ -189,7 +189,7 @@ def groups(texts: list[str] | None) -> dict[str, Any] | None:
 
 
 def _choice(given: dict[str, Any]) -> dict[str, Any]:
-    """What says how bounds are chosen privately, taken out of the options."""
+    """Take the private choice of bounds out of the options."""
     choice = {name: given.pop(name) for name in _CHOICE if name in given}
     if given.get("bounds") == PRIVATE:
         return {"bounds": given.pop("bounds"), **choice}
@@ -263,7 +263,7 @@ def read(path: str) -> Plan:
 
 
 def _place(path: str, document: dict) -> dict[str, Any]:
-    """Where the table of a plan is."""
+    """The place of a plan's table."""
     for name, kind, rule in _PLACE:
         if name in document and not isinstance(document[name], kind):
             raise ValueError(f"{path}: {name} must be {rule}, got {document[name]!r}.")

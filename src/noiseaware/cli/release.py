@@ -292,7 +292,7 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
 
 
 def _unsaid(made: "Release") -> str:
-    """What missing cells counted as, since nobody said; the same whether or not there are any."""
+    """Say what missing cells count as by default, whether or not there are any."""
     from noiseaware.report.words import missing
 
     return f"{missing(made)}; --missing (in a plan, missing) has it otherwise."

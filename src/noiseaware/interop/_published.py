@@ -1,4 +1,4 @@
-"""What a published number tells of the noisy one: the interval that it lay in, ends included.
+"""Intervals, ends included, that a noisy number lay in before it was published.
 
 rounded to a step     half a step on either side
 truncated toward 0    up to the next whole number away from 0; of 0, from −1 to 1

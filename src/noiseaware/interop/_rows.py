@@ -116,7 +116,7 @@ def whole(row: Row, name: str, place: int) -> int:
 
 
 def is_blank(row: Row, name: str) -> bool:
-    """Whether a cell is not there, or has nothing in it."""
+    """True if a cell is not there, or has nothing in it."""
     value = row.get(name)
     return value is None or (isinstance(value, str) and not value.strip()) or value != value
 

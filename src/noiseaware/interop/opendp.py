@@ -99,7 +99,7 @@ def _leaf(node: Any) -> Mapping[str, Any]:
 
 
 def _is_whole(domain: Any) -> bool:
-    """Whether the noise was added to whole numbers: the type of a domain, or of what a transformation gives."""
+    """True if the noise was added to whole numbers: the type of a domain, or of what a transformation gives."""
     for _ in range(_MOST_DEPTH):
         arguments = domain.get("__kwargs__") if isinstance(domain, Mapping) else None
         if not isinstance(arguments, Mapping):

@@ -91,7 +91,7 @@ def _within(row: Row, place: int, rounding: Rounding) -> Within | None:
 
 
 def _rounding(row: Row, place: int, rounding: Rounding) -> Rounding:
-    """How a row says that its value was rounded, or how the whole table was."""
+    """The rounding of a row's value, or the whole table's where the row names none."""
     told = rounding if is_blank(row, "rounding") else str(row["rounding"]).strip().lower()
     if told not in get_args(Rounding):
         raise ValueError(f"row {place}: rounding must be nearest or midpoint, got {shown(told)}.")

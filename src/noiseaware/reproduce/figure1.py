@@ -38,7 +38,7 @@ _COMPARED = 200  # draws for an MMD
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed: table sizes, trials a setting, iterations of warm-up and after it, draws kept of these."""
+    """The size of the study: table sizes, trials a setting, iterations of warm-up and after it, draws kept of these."""
 
     records: tuple[int, ...]
     num_trials: int
@@ -61,7 +61,7 @@ class Point:
     epsilon: float
     ranks: np.ndarray
     mmd_squared: np.ndarray
-    """Of each trial; of a method against itself there is none."""
+    """The squared MMD of each trial; empty for a method against itself."""
 
     @property
     def ks(self) -> float:

@@ -82,7 +82,7 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
-    """How much is computed: settings, methods, and trials; fewer for MCMC-Ind, and draws a trial."""
+    """The size of the study: settings, methods, and trials; fewer for MCMC-Ind, and draws a trial."""
 
     settings: tuple[Setting, ...]
     methods: tuple[str, ...]
@@ -121,12 +121,12 @@ class Point:
         return float(np.mean(np.abs(2 * self.ranks[parameter] - 1) < level))
 
     def worst_coverage(self, level: float) -> float:
-        """Of the parameter whose coverage is furthest from the level."""
+        """The coverage of the parameter that is furthest from the level."""
         return max((self.coverage(p, level) for p in PARAMETERS), key=lambda share: abs(share - level))
 
 
 def critical(num_trials: int, parameters: int = len(PARAMETERS)) -> float:
-    """What the largest of three KS distances stays below in 99 of 100 cases when the method is right."""
+    """The 99 % quantile of the largest of three KS distances when the method is right."""
     from scipy.stats import kstwo
 
     return float(kstwo.isf(0.01 / parameters, num_trials))
@@ -152,7 +152,7 @@ def compute(size: Size, *, seed: int = 0) -> list[Point]:
 
 
 def _is_run(method: str, setting: Setting) -> bool:
-    """Whether a method is run: with narrow bounds, those that the others are like are."""
+    """True if a method is run: with narrow bounds, those that the others are like are."""
     if method == "mcmc_ind":
         return setting.n <= _MOST_INDIVIDUAL
     return setting.bounds == "wide" or method not in ("gibbs_ss_prior", "gibbs_ss_noisy")
@@ -196,7 +196,7 @@ def _batch(key: Key[Array, ""], method: str, setting: Setting, size: int, num_dr
 def noisy_family(
     method: str, regression: LinearRegression, epsilon: float
 ) -> tuple[LinearRegression | LinearRegressionFourth, Laplace]:
-    """What is released for a method, and its noise: Gibbs-SS-Noisy alone has the covariates' fourth moments."""
+    """The family released for a method, and its noise: Gibbs-SS-Noisy alone has fourth moments of covariates."""
     if method != "gibbs_ss_noisy":
         return regression, Laplace(regression.sensitivity() / epsilon)
     family = LinearRegressionFourth(regression)
@@ -204,7 +204,7 @@ def noisy_family(
 
 
 def _ranks(key: Key[Array, ""], trials: Trials, drawn: np.ndarray) -> dict[str, np.ndarray]:
-    """Of each parameter."""
+    """The rank of the true value among the draws, for each parameter."""
     truth = np.asarray(trials.theta)
     ties = np.asarray(jax.random.uniform(key, (len(PARAMETERS), len(truth))))
     return {p: ecdf.rank(truth[:, j], drawn[:, :, j], ties[j]) for j, p in enumerate(PARAMETERS)}

@@ -51,7 +51,7 @@ class Trials(NamedTuple):
 
 
 def _middle(quantile) -> tuple[float, float]:
-    """What leaves 2.5 % on either side."""
+    """The quantiles that leave 2.5 % on either side."""
     return quantile(0.025), quantile(0.975)
 
 
@@ -137,7 +137,7 @@ def first(theta: Float[Array, "b m ..."]) -> np.ndarray:
 
 
 def ranks(key: Key[Array, ""], trials: Trials, draws: np.ndarray) -> np.ndarray:
-    """Of the first entry of each truth."""
+    """The rank of the first entry of each truth among its draws."""
     truth = np.asarray(trials.theta)
     truth = truth[:, 0] if truth.ndim == 2 else truth
     return ecdf.rank(truth, draws, np.asarray(jax.random.uniform(key, truth.shape)))

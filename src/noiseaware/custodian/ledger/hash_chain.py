@@ -21,7 +21,7 @@ _written = json.JSONEncoder(default=list).encode  # a blob becomes a list of byt
 
 
 UNBOUND = "[]"
-"""What a total is bound to, as JSON, where the first charge decides; else [neighbours] or [neighbours, unit]."""
+"""The neighbours of a total as JSON where the first charge decides; else [neighbours] or [neighbours, unit]."""
 # A fraction as Python writes it, which holds no sign and no exponent, and is quick to read; and two, for ε and δ.
 _FRACTION = r"[0-9]{1,4000}(?:/[1-9][0-9]{0,3999})?"
 _COST = re.compile(f"{_FRACTION}(?:;{_FRACTION})?")
@@ -68,12 +68,12 @@ def digest(*fields: object) -> str:
 
 
 def end(total: Total, links: Sequence[Link]) -> Mark:
-    """Where the next entry goes on."""
+    """The hash that the next entry continues."""
     return Mark(len(links), links[-1].hash if links else total.hash)
 
 
 def flaw(totals: Sequence[Total], links: Sequence[Link], count: int, seen: Mark | None) -> str | None:
-    """What is wrong with which entry, or None: links are in order, count of them were made, one was seen before."""
+    """Name the first bad entry and its fault, or None; count links were made, in order, and one was seen before."""
     if len(totals) != 1:
         return f"it has {len(totals)} totals where there must be one"
     (total,) = totals
@@ -101,7 +101,7 @@ def _flaw_of_links(total: Total, links: Sequence[Link]) -> str | None:
 
 
 def _flaw_of_content(links: Sequence[Link]) -> str | None:
-    """What no charge writes, whatever its hash: a cost that gives budget back, or what is no cost or no words."""
+    """Name a fault that no charge writes, whatever its hash: a negative cost, or an entry without a cost or words."""
     wrong = {text for text in {text for link in links for text in (link.cost, link.promised)} if not _is_cost(text)}
     strange = {what for what in {link.what for link in links} if not _is_json(what, dict)}
     for link in links if wrong or strange else ():

@@ -1,4 +1,4 @@
-"""What may be spent and what was: a database that is charged before any noise is drawn.
+"""The budget and its spending: a database that is charged before any noise is drawn.
 
     spent = Σ cost of entries ≤ total        in exact fractions
 
@@ -90,7 +90,7 @@ class Ledger:
 
     @property
     def path(self) -> Path | str:
-        """Where the ledger is: the file, or the URL without its password."""
+        """The file of the ledger, or its URL without the password."""
         return self._store.path
 
     @classmethod
@@ -148,7 +148,7 @@ class Ledger:
 
     @property
     def remaining(self) -> Fraction:
-        """What is left of the total, in ε or in ρ."""
+        """The rest of the total, in ε or in ρ."""
         return _cost(self.total)[0] - self.spent
 
     def entries(self) -> list[Entry]:
@@ -166,7 +166,7 @@ class Ledger:
             return len(links)
 
     def cost(self, promise: Promise) -> Promise:
-        """What a release is charged for: in a ledger of ρ, for (ε, δ), the ρ that its noise keeps."""
+        """The guarantee that a release is charged for: in a ledger of ρ, for (ε, δ), the ρ that its noise keeps."""
         return kept_by(promise) if isinstance(self.total, ZeroConcentrated) else promise
 
     def afford(self, guarantee: Promise, relation: Relation | None = None) -> None:
@@ -236,7 +236,7 @@ class Ledger:
             raise LedgerRefusal(f"ledger must have {price} left{counted}, has {has} of {self.total}.")
 
     def _price(self, guarantee: Promise, relation: Relation | None, bound: Relation | None) -> Promise:
-        """What is charged for a guarantee: it in the ledger's currency, and for the ledger's neighbours."""
+        """Convert a guarantee to the ledger's currency and neighbours."""
         due = _due(self.total, guarantee, relation, bound)
         if due is None:
             make = "charge one of its own, which `noiseaware ledger create` makes"
@@ -266,7 +266,7 @@ def _is_url(path: str) -> bool:
 
 
 def _store(path: str | os.PathLike) -> "SQLite | PostgreSQL":
-    """Where the rows are: in PostgreSQL if the path looks like a URL."""
+    """The store of the rows: PostgreSQL if the path looks like a URL, else SQLite."""
     check_place(os.fspath(path))
     if not _is_url(os.fspath(path)):
         return SQLite(Path(path))
@@ -285,7 +285,7 @@ def _relation(what: Mapping[str, str]) -> Relation | None:
 
 
 def _bound(total: Total, links: Sequence[Link]) -> Relation | None:
-    """What a ledger was made for, or the first entry that says."""
+    """The neighbours that a ledger was made for, or else its first entry's."""
     if total.bound != UNBOUND:
         return Relation(*json.loads(total.bound))
     return next((found for link in links if (found := _relation(json.loads(link.what))) is not None), None)
@@ -296,7 +296,7 @@ def _is_same(relation: Relation | None, bound: Relation | None) -> bool:
 
 
 def _due(whole: Promise, guarantee: Promise, relation: Relation | None, bound: Relation | None) -> Promise | None:
-    """What a guarantee costs a ledger that is bound to other neighbours, perhaps; None where no theorem says."""
+    """Convert a guarantee to the ledger's neighbours; None where no theorem does."""
     if relation is None or bound is None:
         return _priced(whole, guarantee)
     steps = relation.steps_to(bound)

@@ -148,7 +148,7 @@ class PostgreSQL:
             raise ValueError(f"ledger {self.path} {self._sentence(error)}.") from None
 
     def _sentence(self, error: Exception) -> str:
-        """What must be true of a ledger, where PostgreSQL says that something is not."""
+        """Translate an error of PostgreSQL into the rule that the ledger breaks."""
         state = getattr(error, "sqlstate", None)
         if state is None and isinstance(error, psycopg.OperationalError):
             return f"must be on a server that answers, got: {self._reason(error)}"
@@ -176,7 +176,7 @@ _FAILURES = {
 
 
 def _parsed(url: str) -> tuple[dict[str, Any], str]:
-    """What the client library is to be given, and the name of the ledger; what is wrong is not quoted."""
+    """Arguments of the client library, and the ledger's name; a refusal quotes nothing of the URL."""
     match = _URL.fullmatch(url)
     if match is None:
         escaped = "with %40 for @, %2F for / and %3F for ? in a password"

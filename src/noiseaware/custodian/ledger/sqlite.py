@@ -128,7 +128,7 @@ _FAILURES = {
 
 
 def _sentence(path: Path, error: Exception) -> str:
-    """What must be true of a ledger, where SQLite says that something is not."""
+    """Translate an error of SQLite into the rule that the ledger breaks."""
     name = getattr(error, "sqlite_errorname", type(error).__name__)  # SQLite's, if it was not Python's sqlite3 itself
     if name == "SQLITE_NOTADB":
         return f"must be a file made by `noiseaware ledger create`, got {path}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Level = str | int | bool
 Bounds = tuple[Fraction, Fraction]
 _MOST_COUNT = 2**30
-"""Of this many or fewer, 2^31 records are summed in 64 bits."""
+"""The greatest count of a record: 2^31 records of it are summed in 64 bits."""
 _MOST = 10**150
 """Bounds are at most so far from 0, and at least 1/_MOST apart, as a release has it."""
 _NUMBER = ("column", "bounds")
@@ -36,13 +36,13 @@ _BELONGS = {
     "counts": _NUMBER,
     "rows": ("columns", "intervals"),
 }
-"""What is said of records of each kind, beside their number and who is a neighbour."""
+"""The public description of records of each kind, besides their number and neighbours."""
 _NOTHING = {"column": None, "levels": (), "bounds": None, "columns": (), "intervals": ()}
 
 
 @dataclass(frozen=True)
 class Records:
-    """What is public of a database: levels, bounds of a number (None: any number at all), or bounds of columns."""
+    """The public side of a database: levels, bounds of a number (None: any number at all), or bounds of columns."""
 
     kind: str
     adjacency: Neighbours
@@ -113,7 +113,7 @@ class Records:
         return (Fraction(0), Fraction(1)) if self.levels else self.bounds
 
     def contribution(self, record: Any) -> tuple[Fraction, ...]:
-        """What one record adds to the statistics; a level is given by its place, a row by numbers between −1 and 1."""
+        """Return one record's statistics; a level is given by its place, a row by numbers between −1 and 1."""
         if self.columns:
             return tuple(math.prod((record[i] for i in moment), start=Fraction(1)) for moment in self.moments)
         if not self.levels:
@@ -215,13 +215,13 @@ class Database(Guarded):
         return Size(self) if known is None else term(known)
 
     def count(self) -> Term:
-        """How many records are true."""
+        """Count the records that are true."""
         if self._records.kind != "booleans":
             raise Escape("count is of Booleans; use counts of Categories, sum of numbers, moments of Rows.", here())
         return Statistic(self, 1)
 
     def counts(self) -> tuple[Term, ...]:
-        """How many records there are of each level, in the order of the levels."""
+        """Count the records of each level, in the order of the levels."""
         if not self._records.levels:
             raise Escape("counts is of Categories and Booleans; use sum of numbers.", here())
         return tuple(Statistic(self, place) for place in range(len(self._records.levels)))
@@ -242,7 +242,7 @@ class Database(Guarded):
         return tuple(Statistic(self, place) for place in range(self._records.num_statistics))
 
     def map(self, function: Callable[[Term], Any]) -> "Database":
-        """What a function, through mechanisms of p, makes of each record: a database that is public."""
+        """Apply a function, through mechanisms of p, to each record: the result is a public database."""
         line, record = here(), Record(self)
         if self._records.columns:
             raise Escape("map is of records of one column; use moments of Rows.", line)
@@ -257,7 +257,7 @@ class Database(Guarded):
         return Database(told(result.mechanism, self._records), self._mechanisms, mapped)
 
     def is_private(self, node: Term) -> bool:
-        """Whether a statistic, the size or a record may differ between neighbours."""
+        """True if a statistic, the size or a record may differ between neighbours."""
         if self._mapped is not None:
             return False
         return self._records.adjacency == "add_remove" if isinstance(node, Size) else True
@@ -269,12 +269,12 @@ class Database(Guarded):
 
     @property
     def records(self) -> Records:
-        """What is public of it."""
+        """The public side of this database."""
         return self._records
 
     @property
     def mapped(self) -> "Mapped | None":
-        """Where it comes from, if it is public."""
+        """The mechanism that this database comes from, if it is public."""
         return self._mapped
 
 
@@ -290,7 +290,7 @@ class Mapped:
 
 
 def told(mechanism: "Mechanism", records: Records) -> Records:
-    """What is public of the noisy records: levels if the candidates were the levels, else any number."""
+    """The public side of noisy records: levels if the candidates were the levels, else any number."""
     candidates = [constant(c) for c in getattr(mechanism, "candidates", ()) if isinstance(c, Term)]
     if candidates and records.levels and candidates == [Fraction(place) for place in range(len(records.levels))]:
         return records

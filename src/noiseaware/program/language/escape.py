@@ -1,4 +1,4 @@
-"""What a private value refuses: to be used outside the language that is checked.
+"""Guards of a private value: it cannot be used outside the language that is checked.
 
 Nothing in a traced program holds a number, so `bool`, `float`, `len`, iteration, hashing, NumPy and f-strings have
 nothing to answer with; each raises at the line where it was tried.
@@ -77,7 +77,7 @@ class Guarded:
 
     described = "a private value"
     offers: tuple[str, ...] = ()
-    """What it has by name, for the sentence that says what it has not."""
+    """The public attributes of an object, for the sentence on one that it has not."""
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__") and name.endswith("__"):

@@ -1,7 +1,7 @@
 """Terms at numbers, in exact fractions: what a certified program computes, and what a counterexample is computed with.
 
 `exp`, `log` and the Hellinger distance are rounded to floats. Nothing is proved of these but what holds of any function
-of their arguments, or of a distance up to the steps that custodian/drawn.py allows for.
+of their arguments, or of a distance up to the steps that custodian/program/noise.py allows for.
 """
 
 import functools
@@ -91,7 +91,7 @@ def _hellinger(name: str, left: list[Fraction], right: list[Fraction]) -> Fracti
 
 
 def _is_apart(left: list[Fraction], middle: list[Fraction], right: list[Fraction]) -> bool:
-    """Whether floats, which err by less than 1 here, tell that the overlap is below e^−60: H is 1 − 10^−26 or nearer.
+    """True if floats, which err by less than 1 here, tell that the overlap is below e^−60: H is 1 − 10^−26 or nearer.
 
     Of many candidates most are so far from the posterior, and 1 is what H is to the last place of a float.
     """

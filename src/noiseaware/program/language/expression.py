@@ -129,7 +129,7 @@ class Record(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Variable(Term):
-    """What stands for any candidate of an exponential mechanism, or for the parameter of a model."""
+    """A placeholder for any candidate of an exponential mechanism, or for the parameter of a model."""
 
     name: str
 
@@ -144,7 +144,7 @@ class Operation(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Draw(Term):
-    """What a mechanism gave: the one thing that makes a private value public."""
+    """The output of a mechanism: the one way from a private value to a public one."""
 
     mechanism: "Mechanism"
     index: int = 0
@@ -152,7 +152,7 @@ class Draw(Term):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Distance(Term):
-    """How far two distributions are from each other."""
+    """The distance of two distributions."""
 
     metric: str
     left: "Distribution"
@@ -281,7 +281,7 @@ def in_order(root: Term) -> Iterator[Term]:
 
 
 def is_private(*roots: Term) -> bool:
-    """Whether a statistic or a record reaches a term other than through a draw."""
+    """True if a statistic or a record reaches a term other than through a draw."""
     return any(isinstance(node, Size | Statistic | Record) and node.database.is_private(node) for node in walk(roots))
 
 

@@ -1,4 +1,4 @@
-"""What a program gave: a distribution whose parameters are numbers."""
+"""A distribution that a program returned, with numbers as parameters."""
 
 from dataclasses import dataclass
 

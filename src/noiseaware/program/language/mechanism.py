@@ -164,7 +164,7 @@ def apply(function: Callable[..., Any], *arguments: Any) -> Applied:
 
 
 def _symbol(sample: "Term | Distribution") -> "Variable | Distribution":
-    """What stands for any candidate of the same kind."""
+    """A placeholder for any candidate of one kind."""
     if isinstance(sample, Distribution):
         return Distribution(sample.name, tuple(Variable("candidate") for _ in sample.parameters))
     return Variable("candidate")

@@ -1,4 +1,4 @@
-"""What a term is made of, where the check asks for it."""
+"""Questions of the check about what a term is made of."""
 
 from noiseaware.program.language.database import Database
 from noiseaware.program.language.expression import (
@@ -37,7 +37,7 @@ def all_moments(values: tuple[Term, ...]) -> Database | None:
 
 
 def is_linear(node: Term, distance: Distance) -> bool:
-    """Whether a term holds a distance as a sum and constant multiple only."""
+    """True if a term holds a distance as a sum and constant multiple only."""
     if node is distance or not any(inner is distance for inner in walk([node])):
         return True
     if not isinstance(node, Operation):

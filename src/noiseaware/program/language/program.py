@@ -36,7 +36,7 @@ class Program:
 
     @property
     def line(self) -> str:
-        """Where the function begins: 'coin.py, line 7'."""
+        """The place where the function begins: 'coin.py, line 7'."""
         return f"{self.file}, line {self.function.__code__.co_firstlineno}"
 
     def __call__(self, *_: Any, **__: Any) -> Any:
@@ -80,7 +80,7 @@ def _records(function: Callable[..., Any]) -> Records:
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """What a program does: its database, its mechanisms in order, and what it returns."""
+    """The trace of a program: its database, its mechanisms in order, and its result."""
 
     program: Program
     database: Database

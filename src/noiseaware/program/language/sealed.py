@@ -80,7 +80,7 @@ def _fields(node: Any) -> dict[str, Any]:
 
 
 def _fraction(value: Fraction) -> Fraction:
-    """The same number: a Fraction can be changed in place, by its parts."""
+    """Copy a number, since a Fraction can be changed in place, by its parts."""
     above, below = value.numerator, value.denominator
     if type(above) is not int or type(below) is not int or below <= 0:
         raise Stranger("Fraction")

@@ -291,7 +291,7 @@ class _Proof:
                 self.prover.distances[id(distance)] = apart
 
     def _neighbours_apart(self, distance: Distance) -> Fraction | None:
-        """How far the posteriors of neighbours are from each other, where one side alone is private."""
+        """Bound the distance of neighbours' posteriors, where one side alone is private."""
         private = [side for side in (distance.left, distance.right) if is_private(*side.parameters)]
         if len(private) != 1:
             return None if private else Fraction(0)
@@ -341,7 +341,7 @@ class _Proof:
             self._proved(where, f"the cost, δ = {plain(self.delta)}, is within {plain(program.delta)}")
 
     def _cheaper(self) -> str:
-        """What would make the cost less: first a sensitivity that was left out, and is taken for 1."""
+        """Words for a way to a lower cost: first a sensitivity that was left out, and is taken for 1."""
         for mechanism in self._used:
             k = _larger(mechanism, [self.moves.get((id(mechanism), place)) for place in range(len(mechanism.values))])
             if k is not None:
@@ -374,7 +374,7 @@ def _larger(mechanism: Mechanism, moves: Sequence[Fraction | None]) -> Fraction 
 
 
 def _is_of_counts(posterior: Distribution, origin: Observation) -> bool:
-    """Whether each parameter is the prior's and a count of its own, as `infer` makes it: the author can make others."""
+    """True if each parameter is the prior's and a count of its own, as `infer` makes it: the author can make others."""
     parts = [own.arguments for own in posterior.parameters if isinstance(own, Operation) and own.name == "+"]
     counts = [part[1] for part in parts if isinstance(part[1], Statistic) and part[1].database is origin.database]
     first = origin.prior.parameters
@@ -391,7 +391,7 @@ def _what(mechanism: Mechanism) -> str:
 
 
 def _bounded(mechanism: Mechanism, k: Fraction | None, cost: Fraction) -> str:
-    """What was proved."""
+    """Words for a bound that was proved, and its price."""
     bound = "the stated sensitivity" if k is None else _rounded(k)
     if k is not None and mechanism.sensitivity is not None:
         bound += f", within the sensitivity of {plain(constant(mechanism.width) or Fraction(1))}"
@@ -402,7 +402,7 @@ def _bounded(mechanism: Mechanism, k: Fraction | None, cost: Fraction) -> str:
 
 
 def _unbounded(mechanism: Mechanism, k: Fraction | None, width: Fraction | None) -> tuple[str, str]:
-    """What was not proved, and what to do."""
+    """Words for a bound that was not proved, and the next step."""
     name, what = _NAMES[mechanism.name], _what(mechanism)
     if k is not None and width is not None:
         said = f"{name}: neighbours must move {what} by at most {plain(width)}, and move it by {_rounded(k)}"

@@ -1,4 +1,4 @@
-"""How costs add up: by the counts that one record can move."""
+"""Addition of costs, by the counts that one record can move."""
 
 from collections import defaultdict
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Where the values of a term lie: offset + unit·ℤ, for a term that is linear in what is private.
+"""The lattice of a term's values: offset + unit·ℤ, for a term that is linear in private values.
 
 Offset and unit follow from what is public, and so are the same for neighbours: noise may be drawn in whole units.
 """
@@ -16,7 +16,7 @@ _RECORD, _SIZE = -1, -2
 
 
 def _is_own(node: Term) -> bool:
-    """Whether a leaf is private: of the table itself, and not of noisy records."""
+    """True if a leaf is private: of the table itself, and not of noisy records."""
     return isinstance(node, Statistic | Record | Size) and node.database.is_private(node)
 
 
@@ -26,7 +26,7 @@ def offset(term: Term, leaf: Leaf) -> Fraction:
 
 
 def unit(term: Term, leaf: Leaf, step: Fraction) -> Fraction | None:
-    """What a term less its offset is a whole multiple of, if statistics are of `step`; None where it is not linear."""
+    """The unit of a term's lattice, if statistics are multiples of `step`; None where the term is not linear."""
     slopes = _slopes(term, leaf)
     units = [abs(slope) * (1 if key == _SIZE else step) for key, slope in (slopes or {}).items() if slope]
     return functools.reduce(_common, units) if units else None
@@ -55,7 +55,7 @@ def _slopes(root: Term, leaf: Leaf) -> _Slopes | None:
 
 
 def _slopes_of(term: Term, leaf: Leaf, found: dict[int, _Slopes | None]) -> _Slopes | None:
-    """The same of a term, given those that it is made of."""
+    """Coefficients of private values in a term, given those of its operands."""
     if _is_own(term):
         key = term.index if isinstance(term, Statistic) else _SIZE if isinstance(term, Size) else _RECORD
         return {key: Fraction(1)}

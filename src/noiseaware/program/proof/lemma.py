@@ -1,7 +1,7 @@
-"""What a certificate rests on, by name: each lemma has its statement, its source, and a test of its own.
+"""The lemmas that a certificate rests on, by name: each lemma has its statement, its source, and a test of its own.
 
 A certificate is about the mechanisms as they are specified, in ideal arithmetic; that what is drawn keeps to it is
-argued in custodian/drawn.py.
+argued in custodian/program/noise.py.
 """
 
 from dataclasses import dataclass
@@ -114,7 +114,7 @@ def hellinger_bound(prior: list[Fraction]) -> Fraction:
 
 
 def moments_bound(d: int, adjacency: str) -> Fraction:
-    """How far one row of d columns moves all first and second moments together."""
+    """Bound how far one row of d columns moves all first and second moments together."""
     return Fraction(d * (d + 2) ** 2, 2 * (d + 1)) if adjacency == "replace" else Fraction(d * (d + 3), 2)
 
 

@@ -131,7 +131,7 @@ class Pairs:
         return z3.And(x >= number(low), x <= number(high))
 
     def _together(self, key: int) -> list[Expression]:
-        """What holds of the statistics of one database together."""
+        """Constraints that the statistics of one database keep together."""
         database, n = self._databases[key], self.sizes[key]
         used = [parts for (owner, _), parts in self.contributions.items() if owner == key]
         others = n - 1 if database.records.adjacency == "replace" else n

@@ -1,4 +1,4 @@
-"""What z3 is asked: how far neighbours move a term, and whether a claim holds of all of them."""
+"""Questions to z3: how far neighbours move a term, and whether a claim holds of all of them."""
 
 import time
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class Prover:
         return finite if infinite == 0 else None
 
     def is_within(self, value: Term, width: Term) -> bool:
-        """Whether neighbours move a value by no more than a width that is public."""
+        """True if neighbours move a value by no more than a width that is public."""
         pairs = Pairs(self.distances)
         bound, _ = pairs(width)
         return self._stays_within(pairs, value, bound)
@@ -62,25 +62,25 @@ class Prover:
         return self._never(pairs, z3.Or(left - right > bound, right - left > bound))
 
     def is_same(self, value: Term) -> bool:
-        """Whether a term is the same for neighbours."""
+        """True if a term is the same for neighbours."""
         pairs = Pairs()
         left, right = pairs(value)
         return self._never(pairs, left != right)
 
     def is_positive(self, value: Term) -> bool:
-        """Whether a term is above 0 on both sides."""
+        """True if a term is above 0 on both sides."""
         pairs = Pairs()
         left, right = pairs(value)
         return self._never(pairs, z3.Or(left <= 0, right <= 0))
 
     def is_never_zero(self, value: Term) -> bool:
-        """Whether a term is other than 0 on both sides."""
+        """True if a term is other than 0 on both sides."""
         pairs = Pairs()
         left, right = pairs(value)
         return self._never(pairs, z3.Or(left == 0, right == 0))
 
     def _never(self, pairs: Pairs, claim: Expression) -> bool:
-        """Whether z3 proves that no neighbours meet a claim; a database of one record often does, and is soon found."""
+        """True if z3 proves that no neighbours meet a claim; a database of one record often does, and is soon found."""
         smallest = [size == 1 for size in pairs.sizes.values()]
         return self._check(pairs, claim, *smallest) != z3.sat and self._check(pairs, claim) == z3.unsat
 
@@ -94,7 +94,7 @@ class Prover:
 
     @property
     def _is_over(self) -> bool:
-        """Whether time is up: then nothing is asked, since what z3 answers at once would be an answer by chance."""
+        """True if time is up: then nothing is asked, since what z3 answers at once would be an answer by chance."""
         return time.perf_counter() >= self.deadline
 
     @property

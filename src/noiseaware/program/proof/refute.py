@@ -221,7 +221,7 @@ def _joint_leak(returned: list[Term], sides: tuple[_Side, _Side]) -> list[_Event
 
 
 def _factor(first: Term, second: Term, draw: Draw, side: _Side) -> Fraction | None:
-    """How often the first value, added to the second, takes the draw away."""
+    """The multiple of the first value that, added to the second, removes the draw."""
     slopes = _slope(first, draw, side), _slope(second, draw, side)
     return None if slopes[0] is None or slopes[1] is None else -slopes[1] / slopes[0]
 

@@ -1,4 +1,4 @@
-"""What a program returns: copied at the trace, so that it has no mind of its own, and put together when all is public.
+"""The result of a program: copied at the trace, so that it has no mind of its own, and put together when all is public.
 
 Lists, tuples and dicts become Python's own; a named tuple becomes a call of its class. Between the trace and the end
 nothing but the language's own types is asked for anything: the person's functions and classes, and the keys of dicts,

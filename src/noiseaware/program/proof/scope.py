@@ -1,4 +1,4 @@
-"""What a program may use where: its own p and database; a record, a candidate and a parameter in their own place only.
+"""Rules of place: a program uses its own p and database, and records, candidates and parameters in their own place.
 
 Nothing of this is about privacy by itself. A term out of its place has no value when the program runs, or one that no
 account is kept of.
@@ -27,7 +27,7 @@ from noiseaware.program.language.program import Trace
 from noiseaware.program.proof.result import inferred, terms
 
 Breach = tuple[str, str, str]
-"""Where a rule is broken, which one, and what to do."""
+"""A broken rule: its place, its name, and the next step."""
 
 # What the sampler of nuts.py knows: where records come from, and the parameter.
 _LIKELIHOODS = ("bernoulli", "categorical", "beta", "normal", "gamma", "poisson")
@@ -49,7 +49,7 @@ def models(trace: Trace) -> list[Observation]:
 
 
 def forgeries(trace: Trace) -> Iterator[Breach]:
-    """What can come of no use of the language: the author of a program can make objects of it, and change them."""
+    """Objects that no use of the language makes; the author of a program can make and change objects by hand."""
     whole = f"{trace.program.file}, {trace.program.name}"
     yield from ((whole, rule, "") for rule in _no_records(trace))
     kept = [(mapped.line, [mapped.result]) for mapped in trace.mechanisms.maps]
@@ -61,7 +61,7 @@ def forgeries(trace: Trace) -> Iterator[Breach]:
 
 
 def breaches(trace: Trace) -> Iterator[Breach]:
-    """What is used out of its place."""
+    """Objects that are used out of their place."""
     whole = f"{trace.program.file}, {trace.program.name}"
     is_strange = any(_is_strange(trace, node) for _, roots, _ in _places(trace) for node in walk(roots))
     is_strange |= not all(_is_own(trace, database) for database in _databases(trace))
@@ -82,7 +82,7 @@ def breaches(trace: Trace) -> Iterator[Breach]:
 
 
 def is_public_model(model: Observation) -> bool:
-    """Whether a model of noisy records holds nothing of the table, nor of another record."""
+    """True if a model of noisy records holds nothing of the table, nor of another record."""
     nodes = list(walk([model.likelihood.target, *model.likelihood.distribution.parameters]))
     others = [node for node in nodes if isinstance(node, Record) and node is not model.record]
     return not others and not is_private(*nodes) and not any(map(_is_of_one_record, nodes))
@@ -102,7 +102,7 @@ def _places(trace: Trace) -> Iterator[tuple[str, Sequence[Term], Sequence[Term]]
 
 
 def _computed(trace: Trace) -> Iterator[tuple[str, Sequence[Term]]]:
-    """What is computed when the program runs, but for scores."""
+    """Terms that are computed when the program runs, except scores."""
     for mechanism in used(trace):
         values = mechanism.values if mechanism.name != "exponential" else ()
         yield mechanism.line, [*values, *mechanism.listed, mechanism.width]
@@ -112,7 +112,7 @@ def _computed(trace: Trace) -> Iterator[tuple[str, Sequence[Term]]]:
 
 
 def _is_in_place(node: Term) -> bool:
-    """Whether a term counts from 0: −1 would be the last count under another name, and its cost not added to it."""
+    """True if a term's place counts from 0: −1 would be the last count by another name, its cost kept apart."""
     if not isinstance(node, Statistic | Draw):
         return True
     count = node.database.records.num_statistics if isinstance(node, Statistic) else _num_draws(node.mechanism)
@@ -125,14 +125,14 @@ def _num_draws(mechanism: Mechanism) -> int:
 
 
 def _is_strange(trace: Trace, node: Term) -> bool:
-    """Whether a term is of another program, or of a mechanism that is hidden from the account."""
+    """True if a term is of another program, or of a mechanism that is hidden from the account."""
     if isinstance(node, Draw):
         return not any(node.mechanism is own for own in used(trace))
     return isinstance(node, Size | Statistic | Record) and not _is_own(trace, node.database)
 
 
 def _is_own(trace: Trace, database: Database) -> bool:
-    """Whether a database is the program's, as it was declared, or what a map made of it."""
+    """True if a database is the program's, as it was declared, or what a map made of it."""
     if database.mapped is None:
         return database is trace.database and database.records == trace.program.records
     is_known = any(database.mapped is own for own in trace.mechanisms.maps)
@@ -164,7 +164,7 @@ def _is_forged(trace: Trace, mapped: Mapped) -> bool:
 
 
 def _no_numbers(mechanism: Mechanism) -> Iterator[str]:
-    """What is wrong with the numbers of a mechanism: p refuses the same, but they may have been changed since."""
+    """Check a mechanism's numbers as p does; they may have been changed since."""
     for name, value in (("epsilon", mechanism.epsilon), ("the sensitivity", mechanism.width)):
         known = constant(value)
         if known is not None and known <= 0:
@@ -185,7 +185,7 @@ def _is_of_data(values: Iterable[Term]) -> bool:
 
 
 def _unknown_to_the_sampler(posterior: Inferred) -> Iterator[Breach]:
-    """What the sampler of a model without a formula cannot do."""
+    """Uses that the sampler of a model without a formula cannot serve."""
     model = posterior.origin
     likelihood, own = model.likelihood, (*model.parameter, model.record)
     if likelihood.distribution.name not in _LIKELIHOODS:

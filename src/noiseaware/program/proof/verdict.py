@@ -26,7 +26,7 @@ class Obligation:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict(abc.ABC):
-    """What the check found, and how long it took."""
+    """The verdict of the check, and the time that it took."""
 
     program: Program
     obligations: tuple[Obligation, ...] = ()
@@ -45,7 +45,7 @@ class Verdict(abc.ABC):
 
     @property
     def is_certified(self) -> bool:
-        """Whether the program was certified, and so may run."""
+        """True if the program was certified, and so may run."""
         return self.verdict == "certified"
 
     @abc.abstractmethod
@@ -66,7 +66,7 @@ class Certified(Verdict):
 
     @property
     def guarantee(self) -> Promise:
-        """What one run promises, and is charged for."""
+        """The promise and the price of one run."""
         epsilon, delta = Fraction(self.epsilon), Fraction(self.delta)  # a function of the program may be given them
         return Pure(epsilon) if delta == 0 else Approximate(epsilon, delta)
 
@@ -75,7 +75,7 @@ class Certified(Verdict):
         return f"Every run promises {self.guarantee} for neighbours under {self.program.records.adjacency}."
 
     def run(self, table: Any, *, ledger: "str | Ledger | None" = None) -> Any:
-        """What the program returns for a table: charged to the ledger, with exact noise, from the traced terms."""
+        """Run the program on a table: charged to the ledger, with exact noise, from the traced terms."""
         from noiseaware.custodian.program.run import execute
 
         public = execute(self, table, ledger=ledger)
