@@ -161,7 +161,7 @@ def test_edges_give_finite_draws(name, seed):
 
 
 def test_chains_that_have_not_converged_are_called_that(monkeypatch, seed):
-    from noiseaware.sampler.method import Method
+    from noiseaware.sampler.method import METHODS, Method
 
     def stuck(key, release, prior, num_draws):
         return jnp.repeat(jnp.arange(1.0, 5.0), num_draws // 4) / 10 + 1e-3 * jax.random.normal(key, (num_draws,))
