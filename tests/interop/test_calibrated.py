@@ -318,6 +318,7 @@ def test_posteriors_are_calibrated(name, tool, seed):
 
 
 @EACH
+@pytest.mark.filterwarnings("ignore:.* releases speak against what is taken for granted:RuntimeWarning")
 def test_the_wrong_law_shows(name, tool, seed):
     case, (theta, published) = CASES[name], trials(name, 0, tool)
     kept = [i for i, release in enumerate(case.right(published)) if case.is_kept(release)]
