@@ -78,7 +78,7 @@ def test_jax_takes_no_private_value():
     def program(p, db: pp.Booleans(adjacency="replace")):
         return jnp.exp(db.count())
 
-    with pytest.raises(TypeError, match=r"term\.Statistic"):
+    with pytest.raises(TypeError, match=r"expression\.Statistic"):
         pp.check(program)
 
 

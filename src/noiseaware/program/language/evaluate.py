@@ -11,12 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 from noiseaware.program.language.distribution import Distribution, Posteriors
-from noiseaware.program.language.expression import PLAIN, Constant, Distance, Operation, Term, in_order
+from noiseaware.program.language.expression import Constant, Distance, Operation, Term, in_order
 from noiseaware.program.language.mechanism import Mechanism
+from noiseaware.program.language.operation import LARGEST_EXPONENT, operations
 
 Leaf = Callable[[Term], Fraction]
-LARGEST_EXPONENT = 700  # e^700 is still a float
-LOG_OF_NOTHING = -(10**6)
 _ROUGH_LEAST, _ROUGH_MOST = Fraction(1, 10**12), 10**12  # where log Γ in floats errs by less than 1/10
 
 
@@ -33,7 +32,7 @@ def _value(node: Term, leaf: Leaf, known: dict[int, Fraction]) -> Fraction:
     if isinstance(node, Constant):
         return node.value
     if isinstance(node, Operation):
-        return _OPERATIONS[node.name](*(known[id(argument)] for argument in node.arguments))
+        return EXACT[node.name](*(known[id(argument)] for argument in node.arguments))
     if isinstance(node, Distance):
         left, right = ([known[id(x)] for x in side.parameters] for side in (node.left, node.right))
         return _METRICS[node.metric](node.left.name, left, right)
@@ -53,12 +52,11 @@ def rounded(x: Fraction) -> float:
         return math.inf if x > 0 else -math.inf
 
 
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    **PLAIN,
-    "/": lambda a, b: a / b if b else Fraction(0),  # nothing must fail after the charge; pair.py has it so too
-    "exp": lambda x: Fraction(math.exp(max(min(x, LARGEST_EXPONENT), -LARGEST_EXPONENT))),
-    "log": lambda x: Fraction(natural_log(x)) if x > 0 else Fraction(LOG_OF_NOTHING),
-}
+EXACT = operations(
+    lambda condition, value, otherwise: Fraction(value if condition else otherwise),
+    exp=lambda x: Fraction(math.exp(x)),
+    log=lambda x: Fraction(natural_log(x)),
+)
 
 
 def _l1(_: str, left: list[Fraction], right: list[Fraction]) -> Fraction:

@@ -5,13 +5,14 @@ a term is *private* if a statistic or a record reaches it other than through a d
 same draw used twice is one draw.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from noiseaware.program.language.escape import Escape, Guarded, here
 from noiseaware.program.language.frozen import frozen
+from noiseaware.program.language.operation import operations
 
 if TYPE_CHECKING:
     from noiseaware.program.language.database import Database
@@ -181,17 +182,7 @@ def term(value: Any) -> Term:
         raise Escape(f"a value in a program must be a number, got {type(value).__name__}.", here()) from None
 
 
-PLAIN: dict[str, Callable[..., Any]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "<": lambda a, b: Fraction(a < b),
-    "<=": lambda a, b: Fraction(a <= b),
-    "==": lambda a, b: Fraction(a == b),
-    "abs": abs,
-    "min": min,
-    "max": max,
-}
+_RATIONAL = operations(lambda condition, value, otherwise: Fraction(value if condition else otherwise))
 
 
 def operation(name: str, *arguments: Any) -> Term:
@@ -200,13 +191,10 @@ def operation(name: str, *arguments: Any) -> Term:
     levels = next((a.database.records.levels for a in arguments if is_comparison and isinstance(a, Record)), ())
     terms = tuple(_place(argument, levels) for argument in arguments)
     values = [t.value for t in terms if isinstance(t, Constant)]
-    if len(values) == len(terms):
-        if name in PLAIN:
-            return Constant(PLAIN[name](*values))
-        if name == "/" and values[1]:
-            return Constant(values[0] / values[1])
     if name == "/" and constant(terms[1]) == 0:
         raise Escape("nothing can be divided by 0.", here())
+    if len(values) == len(terms) and name in _RATIONAL:
+        return Constant(_RATIONAL[name](*values))
     return Operation(name, terms)
 
 

@@ -14,36 +14,14 @@ import numpy as np
 
 from noiseaware.prior import AbstractRealPrior, Beta, Dirichlet, Gamma, Normal
 from noiseaware.program.language.distribution import Distribution, Observation
-from noiseaware.program.language.evaluate import LARGEST_EXPONENT, LOG_OF_NOTHING, rounded
+from noiseaware.program.language.evaluate import rounded
 from noiseaware.program.language.expression import Constant, Operation, Term
+from noiseaware.program.language.operation import operations
 
 _CHAINS, _WARMUP, _KEPT = 4, 500, 1000
 
 
-def _divided(a: Any, b: Any) -> Any:
-    """a/b, and 0 where b is 0; a gradient does not hear of the branch that is not taken."""
-    return jnp.where(b == 0, 0.0, a / jnp.where(b == 0, 1.0, b))
-
-
-def _log(x: Any) -> Any:
-    return jnp.where(x > 0, jnp.log(jnp.where(x > 0, x, 1.0)), LOG_OF_NOTHING)
-
-
-# As evaluate.py has them, so that a model means the same where its posterior has a formula and where it has none.
-_OPERATIONS: dict[str, Callable[..., Any]] = {
-    "+": jnp.add,
-    "-": jnp.subtract,
-    "*": jnp.multiply,
-    "/": _divided,
-    "<": lambda a, b: jnp.where(a < b, 1.0, 0.0),
-    "<=": lambda a, b: jnp.where(a <= b, 1.0, 0.0),
-    "==": lambda a, b: jnp.where(a == b, 1.0, 0.0),
-    "abs": jnp.abs,
-    "min": jnp.minimum,
-    "max": jnp.maximum,
-    "exp": lambda x: jnp.exp(jnp.clip(x, -LARGEST_EXPONENT, LARGEST_EXPONENT)),
-    "log": _log,
-}
+_OPERATIONS = operations(jnp.where, jnp.exp, jnp.log)
 _LOG_DENSITIES: dict[str, Callable[..., Any]] = {
     "bernoulli": lambda x, p: jnp.where(x == 1, jnp.log(p), jnp.log1p(-p)),
     "categorical": lambda x, *p: jnp.log(jnp.stack(jnp.broadcast_arrays(*p, x)))[x.astype(int), jnp.arange(x.size)],

@@ -28,6 +28,7 @@ from noiseaware.program.language.expression import (
     inputs,
     is_private,
 )
+from noiseaware.program.language.operation import TRANSCENDENTAL, operations
 
 Expression = Any
 Pair = tuple[Expression, Expression]
@@ -158,16 +159,16 @@ class Pairs:
 
     def _operation(self, node: Operation) -> Pair:
         arguments = [self(argument) for argument in node.arguments]
-        if node.name in ("exp", "log"):
+        if node.name in TRANSCENDENTAL:
             return self._unknown(node.name, arguments)
         if node.name == "/" and not isinstance(node.arguments[1], Constant):
             left = self._quotient(arguments[0][0], arguments[1][0])
             return (left, self._quotient(arguments[0][1], arguments[1][1])) if is_private(node) else (left, left)
-        left = _FUNCTIONS[node.name](*(pair[0] for pair in arguments))
-        return (left, _FUNCTIONS[node.name](*(pair[1] for pair in arguments))) if is_private(node) else (left, left)
+        left = _OPERATIONS[node.name](*(pair[0] for pair in arguments))
+        return (left, _OPERATIONS[node.name](*(pair[1] for pair in arguments))) if is_private(node) else (left, left)
 
     def _quotient(self, above: Expression, below: Expression) -> Expression:
-        """above/below, and 0 where below is 0, as evaluate.py has it."""
+        """above/below, and 0 where below is 0, as an operation has it."""
         quotient = self._fresh("quotient")
         self.axioms.append(z3.If(below == 0, quotient == 0, quotient * below == above))
         return quotient
@@ -188,19 +189,9 @@ class Pairs:
         return left, right
 
 
-def _indicator(condition: Expression) -> Expression:
-    return z3.If(condition, number(1), number(0))
+def _real(value: Any) -> Expression:
+    """A number of z3's, of one of Python's or of z3's own."""
+    return value if z3.is_expr(value) else number(Fraction(value))
 
 
-_FUNCTIONS = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "/": lambda a, b: a / b,
-    "<": lambda a, b: _indicator(a < b),
-    "<=": lambda a, b: _indicator(a <= b),
-    "==": lambda a, b: _indicator(a == b),
-    "abs": lambda a: z3.If(a >= 0, a, -a),
-    "min": lambda a, b: z3.If(a <= b, a, b),
-    "max": lambda a, b: z3.If(a >= b, a, b),
-}
+_OPERATIONS = operations(lambda condition, value, otherwise: z3.If(condition, _real(value), _real(otherwise)))
