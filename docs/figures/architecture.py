@@ -62,24 +62,25 @@ def imports() -> dict[str, set[str]]:
     return found
 
 
-def direct(edges: dict[str, set[str]]) -> list[tuple[str, str]]:
-    """Edges that no longer way replaces: the rest would only hide them."""
-    down = edges | {"program": edges["program"] - {"custodian"}}  # these two import each other
+def direct(edges: dict[str, set[str]], rows: list[list[str]]) -> list[tuple[str, str]]:
+    """Edges to rows below that no longer way replaces: the rest would only hide them."""
+    beside = {name: set(row) for row in rows for name in row}  # rooms of one row may import each other
+    down = {name: others - beside.get(name, set()) for name, others in edges.items()}
 
     def reached(name: str) -> set[str]:
         return {name}.union(*(reached(other) for other in down.get(name, ())))
 
     below = {name: set().union(*(reached(other) - {other} for other in others)) for name, others in down.items()}
     kept = [(name, other) for name, others in down.items() for other in others if other not in below[name]]
-    return [*kept, ("program", "custodian")]
+    return kept
 
 
 def draw_layers(path: Path) -> None:
     rows = [[name for name in row if name != "__main__"] for row in layers()]
     rows = [row for row in rows if row]
-    arrows = [(name, other) for name, other in direct(imports()) if {name, other} <= {*chain(*rows)}]
+    arrows = [(name, other) for name, other in direct(imports(), rows) if {name, other} <= {*chain(*rows)}]
     places, bends = arranged(rows, arrows)
-    figure, axes = plt.subplots(figsize=(10, 11), layout="constrained")
+    figure, axes = plt.subplots(figsize=(10, 8), layout="constrained")
     boxes = {}
     for name, (x, y) in places.items():
         shown, colour = f"{name}/" if (SOURCE / name).is_dir() else name, RED if name == "custodian" else BLUE
