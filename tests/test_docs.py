@@ -19,8 +19,10 @@ from noiseaware.cli import app
 from noiseaware.cli.bounds import doubled
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "developer").glob("*.md"))]
 OTHERS = [ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md")]
+OTHERS += sorted((DOCS / "developer" / "decisions").glob("*.md"))
 STATIC = ROOT / "docs" / "_static"
 SLOW = ("add_a_family", "calibration", "choose", "plan", "pooling", "tour")
 SLOW += ("data_protection", "tutorial_cirrhosis", "tutorial_rare_disease")
@@ -104,9 +106,9 @@ def test_every_command_that_is_not_run_is_understood(page: Path):
 def test_every_page_is_reached_and_every_picture_shown():
     readme, index = (path.read_text(encoding="utf-8") for path in (PAGES[0], ROOT / "docs" / "index.md"))
     trees = re.findall(r"(?ms)^```\{toctree\}.*?^```", index)
-    stems = {page.stem for page in PAGES[1:]} - {"index"}
+    stems = {page.relative_to(DOCS).with_suffix("").as_posix() for page in PAGES[1:]} - {"index"}
     assert {stem for stem in stems if f"(docs/{stem}.md)" not in readme} == set()
-    assert set(re.findall(r"(?m)^[a-z_0-9]+$", "\n".join(trees))) == stems
+    assert set(re.findall(r"(?m)^[a-z_0-9/]+$", "\n".join(trees))) == stems
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     files = [path for path in STATIC.rglob("*") if path.is_file() and "mathjax" not in path.parts]
     assert [path.name for path in files if path.name not in text] == []

@@ -1,4 +1,4 @@
-"""The pictures of docs/architecture.md, drawn from the code itself: who imports whom, and the way of one table.
+"""The pictures of docs/developer/design.md, drawn from the code itself: who imports whom, and the way of one table.
 
 The first reads the layers from pyproject.toml and the imports from every file. The second releases a small table,
 infers and writes a report with a tracer on, and lists the files in the order in which they are first entered.
