@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import noiseaware as na
 from noiseaware.cli import app
-from noiseaware.posterior.estimate import Drawn
 from noiseaware.report import words
 from noiseaware.report.plot import curves
 from noiseaware.sampler import hmc
@@ -177,7 +176,7 @@ def test_priors_that_floating_point_numbers_cannot_hold_have_curves_all_the_same
     draws = {name: rng.gamma(50.0, 0.002, 200) for name in family.parameters}
     posterior = na.Posterior(draws, release, prior, method, None, 0)
     for believed in posterior.prior_marginals()[: len(posterior.recorded)]:
-        assert isinstance(believed, Drawn)
+        assert isinstance(believed, P.Empirical)
         assert np.isfinite(believed.draws).all()
         with jax.enable_x64(True):
             assert np.isfinite(believed.log_density(jax.numpy.array([3.0, 5.0]))).all()

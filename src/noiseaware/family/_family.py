@@ -145,6 +145,10 @@ class AbstractFamily(eqx.Module):
         """The prior with what it leaves unsaid, where a family has parameters besides those that are asked for."""
         return prior
 
+    def parted(self, prior: Any) -> tuple[Any, AbstractPrior | None]:
+        """Return the parts of a completed prior: of the parameters, and of nuisance parameters if there are any."""
+        return prior, None
+
     def as_quadratic(self, prior: Any) -> tuple[Any, Any] | None:
         """The same model as one of second moments that nothing alters (AbstractQuadraticFamily), where it is one."""
         return None

@@ -214,6 +214,9 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
             own = NormalPrior(np.full(self.dimension, float(own.mean)), float(own.variance))
         return Independent(coefficients=own, covariates=covariates or believed_covariates(self._covariates))
 
+    def parted(self, prior: Independent) -> tuple[AbstractPrior, AbstractPrior]:
+        return prior.parts["coefficients"], prior.parts["covariates"]
+
     # ---- what someone who does not know of the noise believes ----------------------------------------------
 
     def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:

@@ -159,6 +159,9 @@ class LinearRegression(AbstractQuadraticFamily):
         covariates = believed_covariates(self._covariates)
         return Independent(regression=regression, covariates=covariates)
 
+    def parted(self, prior: Independent) -> tuple[AbstractPrior, AbstractPrior]:
+        return prior.parts["regression"], prior.parts["covariates"]
+
     def scaled(self, prior: AbstractPrior) -> Independent:
         """In the units of u: θ_u = Aθ + a, with A = diag(half_x, 1)/half_y and the centres moved to the intercept."""
         parts = self.completed(prior).parts

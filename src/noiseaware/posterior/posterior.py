@@ -19,7 +19,7 @@ from noiseaware.file import check_free, write_whole
 from noiseaware.mechanism import Identity
 from noiseaware.posterior import concern, predictive, recorded
 from noiseaware.posterior.diagnostic import CHAINS, diagnostics
-from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws, split
+from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws
 from noiseaware.posterior.form import form_of
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.report.words import PERCENT, cells, convention, prior_words, shown
@@ -150,13 +150,15 @@ class Posterior:
     def naive_marginals(self) -> list[AbstractScalarPrior]:
         """The naive posterior of each number by itself, in the order of `marginals`."""
         belief = self.naive
-        return [*(recorded.naive(self.release, belief) if self.recorded else ()), *split(belief)]
+        own, _ = self.release.family.parted(belief)
+        return [*(recorded.naive(self.release, belief) if self.recorded else ()), *own.marginals()]
 
     def prior_marginals(self) -> list[AbstractScalarPrior]:
         """The prior of each number by itself, in the order of `marginals`."""
         family, is_altered = self.release.family, self._knows_bounds
         first = recorded.believed(family, self.prior, is_altered=is_altered) if self.recorded else []
-        return [*first, *split(self.prior)]
+        own, _ = family.parted(self.prior)
+        return [*first, *own.marginals()]
 
     def naive_estimates(self, probability: float = PROBABILITY) -> list[Estimate]:
         """Mean, sd and interval of each number, for someone who does not know of the noise."""

@@ -35,7 +35,6 @@ from noiseaware.family import (
 )
 from noiseaware.family.recorded import Recorded, normal, unaltered
 from noiseaware.posterior import predictive_sum
-from noiseaware.posterior.estimate import quantile, split
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, NormalInverseGamma, NormalInverseWishart
 from noiseaware.sampler.exact import noise_of
 
@@ -153,27 +152,27 @@ def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
     """By the place of the statistic."""
     match family:
         case Categorical():
-            return {k: _counted(marginal, 1) for k, marginal in enumerate(split(prior))}
+            return {k: _counted(marginal, 1) for k, marginal in enumerate(prior.marginals())}
         case Bernoulli() | Binomial():
-            (marginal,) = split(prior)
+            (marginal,) = prior.marginals()
             return {0: _counted(marginal, family.trials)}
         case NormalMean() | Exponential() | GammaRate() | Poisson() | Geometric():
-            (marginal,) = split(prior)
+            (marginal,) = prior.marginals()
             weight, theta = _nodes(marginal)
             return {0: _of_records(family, weight, {family.parameters[0]: theta})}
         case NormalMeanVariance():
-            _, variance = split(prior)
+            _, variance = prior.marginals()
             weight, draws = _normal_nodes(float(prior.mean), variance, float(prior.precision))  # type: ignore[attr-defined]
             return _with_squares(family, weight, draws)
         case GammaShapeRate():
-            (first, shape), (second, rate) = (_nodes(part, 61) for part in split(prior))
+            (first, shape), (second, rate) = (_nodes(part, 61) for part in prior.marginals())
             weight = np.outer(first, second).ravel()
             draws = {"shape": np.repeat(shape, len(rate)), "rate": np.tile(rate, len(shape))}
             return _with_squares(family, weight, draws)
         case MultivariateNormal():
             return _of_columns(family, prior, family.pairs)
         case LinearRegression() | AbstractGeneralizedLinear():
-            return _of_regression(family, prior.parts)  # type: ignore[attr-defined]
+            return _of_regression(family, *family.parted(prior))
     return {}
 
 
@@ -181,7 +180,7 @@ def _nodes(prior: AbstractScalarPrior, count: int = _NODES) -> tuple[np.ndarray,
     """Weights and values at quantiles whose log odds are evenly spaced."""
     odds = np.linspace(-_OUTERMOST, _OUTERMOST, count)
     share = special.expit(odds)
-    return share * special.expit(-odds), np.array([quantile(prior, float(q)) for q in share])
+    return share * special.expit(-odds), np.array([prior.quantile(float(q)) for q in share])
 
 
 def _normal_nodes(
@@ -250,10 +249,10 @@ def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> d
 
 def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None = None) -> dict[int, Sum]:
     """Of Σu_j and Σu_j² of each column, at its places among the statistics of `dimension` columns."""
-    d, marginals, sums = family.dimension, prior.marginals(), {}
+    d, columns, sums = family.dimension, prior.columns(), {}
     places = {pair: (dimension or d) + k for k, pair in enumerate(pairs)}
     for j in range(d):
-        weight, draws = _normal_nodes(float(np.asarray(prior.mean)[j]), marginals[d + j], float(prior.count))
+        weight, draws = _normal_nodes(float(np.asarray(prior.mean)[j]), columns[j][1], float(prior.count))
         mean = (draws["mean"] - family.centre[j]) / family.half[j]
         variance, is_bounded = draws["variance"] / family.half[j] ** 2, family.intervals is not None
         if is_bounded:
@@ -262,14 +261,13 @@ def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None 
     return sums
 
 
-def _of_regression(family, parts: dict) -> dict[int, Sum]:
-    """Of the covariates and, where it is linear, of y."""
-    covariates = parts["covariates"]
+def _of_regression(family, line: AbstractPrior, covariates: AbstractPrior) -> dict[int, Sum]:
+    """Return what a record adds to the sums of covariates and, where it is linear, of y."""
     if not isinstance(covariates, NormalInverseWishart):
         return {}
     intervals = None if family.intervals is None else family.intervals[:-1]
     sums = _of_columns(MultivariateNormal(family.x, intervals), covariates, family.pairs, family.dimension)
-    return sums | (_of_response(family, parts["regression"], covariates) if "regression" in parts else {})
+    return sums | (_of_response(family, line, covariates) if isinstance(line, NormalInverseGamma) else {})
 
 
 def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWishart) -> dict[int, Sum]:

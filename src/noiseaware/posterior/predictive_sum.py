@@ -29,7 +29,6 @@ from noiseaware.family import (
     Poisson,
 )
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Identity
-from noiseaware.posterior.estimate import split
 from noiseaware.prior import AbstractPrior, Beta
 
 _SHARES = special.expit(np.linspace(-25.0, 25.0, 401))
@@ -55,11 +54,11 @@ def laws(family: AbstractFamily, prior: AbstractPrior, n: int) -> dict[int, Law]
         return {}
     match family:
         case Categorical():
-            return {k: _successes(marginal, n) for k, marginal in enumerate(split(prior))}  # type: ignore[arg-type]
+            return {k: _successes(marginal, n) for k, marginal in enumerate(prior.marginals())}  # type: ignore[arg-type]
         case Bernoulli() | Binomial():
-            return {0: _successes(split(prior)[0], n * family.trials)}  # type: ignore[arg-type]
+            return {0: _successes(prior.marginals()[0], n * family.trials)}  # type: ignore[arg-type]
         case Geometric():
-            return {0: _failures(split(prior)[0], n)}  # type: ignore[arg-type]
+            return {0: _failures(prior.marginals()[0], n)}  # type: ignore[arg-type]
         case Poisson():
             return {0: _counts(float(prior.shape), float(prior.rate), n)}  # type: ignore[attr-defined]
         case Exponential() | GammaRate():

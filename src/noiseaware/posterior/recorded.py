@@ -27,8 +27,7 @@ from noiseaware.family import (
     MultivariateNormal,
 )
 from noiseaware.family.recorded import Recorded
-from noiseaware.posterior.estimate import drawn, split
-from noiseaware.prior import AbstractPrior, AbstractScalarPrior, InverseGamma, StudentT
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Empirical, InverseGamma, StudentT
 
 MEAN, VARIANCE = "recorded mean", "recorded variance"
 _DRAWS = 20_000
@@ -69,7 +68,7 @@ def beyond(family: AbstractFamily, draws: dict[str, np.ndarray]) -> dict[str, tu
 def believed(family: AbstractFamily, prior: AbstractPrior, *, is_altered: bool) -> list[AbstractScalarPrior]:
     """The prior of each of `numbers`, by draws."""
     found = numbers(family, prior_draws(family, prior), is_altered=is_altered)
-    return [drawn(values) for values in found.values()]
+    return [Empirical.of(values) for values in found.values()]
 
 
 def prior_draws(family: AbstractFamily, prior: AbstractPrior) -> dict[str, np.ndarray]:
@@ -86,16 +85,17 @@ def naive(release: Release, belief: AbstractPrior) -> Sequence[AbstractScalarPri
         case GammaShapeRate():
             return _of_sums(release, family)
         case Exponential() | GammaRate():
-            (rate,) = split(belief)
+            (rate,) = belief.marginals()
             return [InverseGamma(rate.shape, rate.rate * getattr(family, "shape", 1.0))]  # type: ignore[attr-defined]
         case Geometric():
             with jax.enable_x64(True):
                 theta = np.asarray(belief.sample(jax.random.key(0), (_DRAWS,)), dtype=float)
             with np.errstate(all="ignore"):
-                return [drawn((1 - theta) / theta)]
+                return [Empirical.of((1 - theta) / theta)]
         case MultivariateNormal():
-            return belief.marginals()  # type: ignore[attr-defined]
-    return split(belief)
+            means, variances = zip(*belief.columns(), strict=True)  # type: ignore[attr-defined]
+            return [*means, *variances]
+    return belief.marginals()
 
 
 def is_dropped(family: AbstractFamily) -> bool:

@@ -7,6 +7,7 @@ from noiseaware.prior._prior import Numeric as Numeric
 from noiseaware.prior.beta import Beta as Beta
 from noiseaware.prior.covariate_moments import CovariateMoments as CovariateMoments
 from noiseaware.prior.dirichlet import Dirichlet as Dirichlet
+from noiseaware.prior.empirical import Empirical as Empirical
 from noiseaware.prior.gamma import Gamma as Gamma
 from noiseaware.prior.independent import Independent as Independent
 from noiseaware.prior.inverse_gamma import InverseGamma as InverseGamma

@@ -5,6 +5,8 @@ coordinate v = g(θ) that takes its support to the whole line or space, in which
 """
 
 import abc
+from dataclasses import fields
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -23,9 +25,14 @@ class AbstractPrior(eqx.Module):
     def __repr__(self) -> str:
         return eqx.tree_pformat(self, short_arrays=False)
 
+    def __str__(self) -> str:
+        """Write the prior as its author would: NormalInverseGamma([1, 0], 0.25, 20, 0.5)."""
+        numbers = (np.asarray(getattr(self, field.name), dtype=float) for field in fields(self))
+        return f"{type(self).__name__}({', '.join(map(_written, numbers))})"
+
     @abc.abstractmethod
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
-        """Independent draws; `shape` must broadcast with the prior's own parameters."""
+        """Return independent draws; `shape` must broadcast with the prior's own parameters."""
 
     @abc.abstractmethod
     def log_density(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -35,6 +42,13 @@ class AbstractPrior(eqx.Module):
     def log_normalizer(self) -> Float[Array, "..."]:
         """log of the integral of the unnormalised density."""
 
+    @abc.abstractmethod
+    def marginals(self) -> "tuple[AbstractScalarPrior, ...]":
+        """Return the prior of each number by itself, in the order of the draws; of a symmetric matrix, the upper half.
+
+        Their parameters are plain numbers.
+        """
+
 
 class AbstractRealPrior(AbstractPrior):
     """A prior with coordinates in which every real number, or vector of them, is a parameter."""
@@ -42,7 +56,7 @@ class AbstractRealPrior(AbstractPrior):
     @property
     @abc.abstractmethod
     def num_coordinates(self) -> int:
-        """How many real numbers v has."""
+        """The number of real numbers in v."""
 
     @abc.abstractmethod
     def to_real(self, theta: Float[Array, "..."]) -> Float[Array, "..."]:
@@ -58,11 +72,28 @@ class AbstractRealPrior(AbstractPrior):
 
 
 class AbstractScalarPrior(AbstractRealPrior):
-    """A prior on one number."""
+    """A prior on one number, which logit, log or nothing takes to the whole line, as its support has two ends or fewer.
+
+    Moments and quantiles are those of a prior whose parameters are plain numbers.
+    """
+
+    support: eqx.AbstractClassVar[tuple[float, float]]
+    """The ends of the numbers that are possible."""
+
+    @abc.abstractmethod
+    def moments(self) -> tuple[float, float]:
+        """Return mean and standard deviation, infinite or NaN where the integral is."""
+
+    @abc.abstractmethod
+    def quantile(self, q: float) -> float:
+        """Return the number below which θ lies with probability q."""
 
     @property
     def num_coordinates(self) -> int:
         return 1
+
+    def marginals(self) -> tuple[Self, ...]:
+        return (jax.tree.map(float, self),)
 
 
 def mean_vector(value) -> np.ndarray | Float[Array, " d"]:
@@ -117,3 +148,13 @@ def check_number(name: str, value: object, *, positive: bool, is_single: bool = 
 def log_positive(theta: Float[Array, "..."]) -> Float[Array, "..."]:
     """log θ, finite also where θ has rounded to 0."""
     return jax.numpy.log(jax.numpy.maximum(theta, np.finfo(float).tiny))
+
+
+def _written(value: np.ndarray) -> str:
+    """Write a number, a list, or a matrix: a diagonal one as its diagonal, and equal entries of that as one number."""
+    if value.ndim == 2 and np.array_equal(value, np.diag(np.diag(value))):
+        diagonal = np.diag(value)
+        return _written(diagonal[0] if len(set(diagonal)) == 1 else diagonal)
+    if value.ndim == 0:
+        return f"{value:g}"
+    return f"[{', '.join(map(_written, value))}]"

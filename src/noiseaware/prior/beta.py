@@ -3,6 +3,9 @@
 p(θ) = θ^{a−1} (1−θ)^{b−1} / B(a, b)        v = logit θ
 """
 
+import math
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jax.nn import log_sigmoid, sigmoid
@@ -15,6 +18,7 @@ from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number, 
 class Beta(AbstractScalarPrior):
     """Beta(a, b), with mean a/(a+b)."""
 
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
     a: Numeric
     b: Numeric
 
@@ -43,3 +47,12 @@ class Beta(AbstractScalarPrior):
 
     def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.a * log_sigmoid(v) + self.b * log_sigmoid(-v) - self.log_normalizer()
+
+    def moments(self) -> tuple[float, float]:
+        a, b = float(self.a), float(self.b)
+        return a / (a + b), math.sqrt(a * b / (a + b + 1)) / (a + b)
+
+    def quantile(self, q: float) -> float:
+        from scipy.special import betaincinv
+
+        return float(betaincinv(self.a, self.b, q))

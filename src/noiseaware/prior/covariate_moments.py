@@ -50,3 +50,9 @@ class CovariateMoments(AbstractPrior):
 
     def log_normalizer(self) -> Float[Array, ""]:
         return jnp.zeros(())
+
+    def marginals(self) -> tuple[()]:
+        return ()
+
+    def __str__(self) -> str:
+        return f"CovariateMoments(of {len(self.mean)} numbers)"

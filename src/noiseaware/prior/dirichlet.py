@@ -10,6 +10,7 @@ from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Key
 
 from noiseaware.prior._prior import AbstractRealPrior, check_number, log_positive
+from noiseaware.prior.beta import Beta
 
 
 def _as_parameter(concentration) -> tuple[float, ...] | Array:
@@ -53,6 +54,13 @@ class Dirichlet(AbstractRealPrior):
     def log_normalizer(self) -> Float[Array, "..."]:
         concentration = jnp.asarray(self.concentration)
         return gammaln(concentration).sum(-1) - gammaln(concentration.sum(-1))
+
+    def __str__(self) -> str:
+        return f"Dirichlet({', '.join(f'{float(a):g}' for a in self.concentration)})"
+
+    def marginals(self) -> tuple[Beta, ...]:
+        concentration = np.asarray(self.concentration, dtype=float)
+        return tuple(Beta(float(a), float(concentration.sum() - a)) for a in concentration)
 
     @property
     def num_coordinates(self) -> int:

@@ -3,6 +3,9 @@
 p(θ) = rate^shape θ^{shape−1} e^{−rate·θ} / Γ(shape)        v = log θ
 """
 
+import math
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, xlogy
@@ -14,6 +17,7 @@ from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number, 
 class Gamma(AbstractScalarPrior):
     """Gamma(shape, rate), with mean shape/rate."""
 
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     shape: Numeric
     rate: Numeric
 
@@ -39,3 +43,11 @@ class Gamma(AbstractScalarPrior):
 
     def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.shape * v - self.rate * jnp.exp(v) - self.log_normalizer()
+
+    def moments(self) -> tuple[float, float]:
+        return float(self.shape / self.rate), math.sqrt(self.shape) / float(self.rate)
+
+    def quantile(self, q: float) -> float:
+        from scipy.special import gammaincinv
+
+        return float(gammaincinv(self.shape, q) / self.rate)

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from noiseaware.check import kind
-from noiseaware.prior._prior import AbstractPrior, AbstractRealPrior
+from noiseaware.prior._prior import AbstractPrior, AbstractRealPrior, AbstractScalarPrior
 
 
 class Independent(AbstractRealPrior):
@@ -79,6 +79,12 @@ class Independent(AbstractRealPrior):
 
     def log_density_real(self, v: Float[Array, "*shape m"]) -> Float[Array, "*shape"]:
         return self._summed("log_density_real", v, self._coordinates)
+
+    def marginals(self) -> tuple[AbstractScalarPrior, ...]:
+        return tuple(marginal for part in self.priors for marginal in part.marginals())
+
+    def __str__(self) -> str:
+        return f"Independent({', '.join(f'{name}={part}' for name, part in self.parts.items())})"
 
     def log_normalizer(self) -> Float[Array, ""]:
         return sum((part.log_normalizer() for part in self.parts.values()), start=jnp.zeros(()))

@@ -3,6 +3,9 @@
 p(θ) = scale^shape θ^{−shape−1} e^{−scale/θ} / Γ(shape)        v = log θ
 """
 
+import math
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
@@ -14,6 +17,7 @@ from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number, 
 class InverseGamma(AbstractScalarPrior):
     """InverseGamma(shape, scale), with mean scale/(shape − 1)."""
 
+    support: ClassVar[tuple[float, float]] = (0.0, math.inf)
     shape: Numeric
     scale: Numeric
 
@@ -39,3 +43,12 @@ class InverseGamma(AbstractScalarPrior):
 
     def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return -self.shape * v - self.scale * jnp.exp(-v) - self.log_normalizer()
+
+    def moments(self) -> tuple[float, float]:
+        mean = float(self.scale / (self.shape - 1)) if self.shape > 1 else math.inf
+        return mean, mean / math.sqrt(float(self.shape) - 2) if self.shape > 2 else math.nan
+
+    def quantile(self, q: float) -> float:
+        from scipy.special import gammainccinv
+
+        return float(self.scale / gammainccinv(self.shape, q))

@@ -58,7 +58,6 @@ class MultivariateNormal(AbstractRealPrior):
     def log_density_real(self, v: Float[Array, "*shape d"]) -> Float[Array, "*shape"]:
         return self.log_density(v)
 
-    def marginals(self) -> list[Normal]:
-        """Of each entry by itself."""
+    def marginals(self) -> tuple[Normal, ...]:
         means, variances = np.asarray(self.mean, dtype=float), np.diag(np.asarray(self.covariance, dtype=float))
-        return [Normal(float(m), float(v)) for m, v in zip(means, variances, strict=True)]
+        return tuple(Normal(float(m), float(v)) for m, v in zip(means, variances, strict=True))

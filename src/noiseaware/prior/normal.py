@@ -3,6 +3,9 @@
 p(θ) = e^{−(θ−m)²/2v} / √(2πv)
 """
 
+import math
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
@@ -13,6 +16,7 @@ from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
 class Normal(AbstractScalarPrior):
     """Normal(mean, variance)."""
 
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     mean: Numeric
     variance: Numeric
 
@@ -38,3 +42,11 @@ class Normal(AbstractScalarPrior):
 
     def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.log_density(v)
+
+    def moments(self) -> tuple[float, float]:
+        return float(self.mean), math.sqrt(self.variance)
+
+    def quantile(self, q: float) -> float:
+        from scipy.special import ndtri
+
+        return float(self.mean + math.sqrt(self.variance) * ndtri(q))

@@ -91,11 +91,11 @@ class NormalInverseGamma(AbstractRealPrior):
     def log_density_real(self, v: Float[Array, "*shape k"]) -> Float[Array, "*shape"]:
         return self.log_density(self.from_real(v)) + v[..., -1]
 
-    def marginals(self) -> list[StudentT | InverseGamma]:
-        """Of each entry of the mean and of the variance by itself."""
+    def marginals(self) -> tuple[StudentT | InverseGamma, ...]:
+        """Return the prior of each entry of the mean, and of the variance."""
         shape, scale = float(self.shape), float(self.scale)
         means = np.atleast_1d(np.asarray(self.mean, dtype=float))
         precision = np.reshape(np.asarray(self.precision, dtype=float), (len(means), len(means)))
         spreads = np.sqrt(scale / shape * np.diag(np.linalg.inv(precision)))
-        located = [StudentT(2 * shape, float(m), float(s)) for m, s in zip(means, spreads, strict=True)]
-        return [*located, InverseGamma(shape, scale)]
+        located = (StudentT(2 * shape, float(m), float(s)) for m, s in zip(means, spreads, strict=True))
+        return *located, InverseGamma(shape, scale)

@@ -12,10 +12,20 @@ import numpy as np
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Key
 
-from noiseaware.prior._prior import AbstractRealPrior, Numeric, check_number, mean_vector, precision_matrix
+from noiseaware.prior._prior import (
+    AbstractRealPrior,
+    AbstractScalarPrior,
+    Numeric,
+    check_number,
+    mean_vector,
+    precision_matrix,
+)
+from noiseaware.prior.empirical import Empirical
 from noiseaware.prior.inverse_gamma import InverseGamma
 from noiseaware.prior.student_t import StudentT
 from noiseaware.triangular import cholesky, solve
+
+_DRAWS = 20_000  # by which covariances are known
 
 
 class NormalInverseWishart(AbstractRealPrior):
@@ -112,10 +122,21 @@ class NormalInverseWishart(AbstractRealPrior):
         powers = d * jnp.log(2.0) - (self.dof + 1) * v[..., d : 2 * d].sum(-1)
         return powers - 0.5 * trace - self.log_normalizer()
 
-    def marginals(self) -> list[StudentT | InverseGamma]:
-        """Of each entry of the mean and of each variance by itself."""
+    def marginals(self) -> tuple[AbstractScalarPrior, ...]:
+        """Return means and variances in closed form, and covariances, which have none, by draws."""
+        d = len(self.mean)
+        means, variances = zip(*self.columns(), strict=True)
+        with jax.enable_x64(True):
+            covariance = np.asarray(self.sample(jax.random.key(0), (_DRAWS,)))[:, d:].reshape(-1, d, d)
+        pairs = [(i, j) for i in range(d) for j in range(i, d)]
+        return *means, *(variances[i] if i == j else Empirical.of(covariance[:, i, j]) for i, j in pairs)
+
+    def columns(self) -> list[tuple[StudentT, InverseGamma]]:
+        """Return the priors of the mean and of the variance of each column by itself."""
         d, spreads = len(self.mean), np.diag(np.asarray(self.scale)).astype(float)
         dof = float(self.dof) - d + 1
         scales = np.sqrt(spreads / (float(self.count) * dof))
-        means = [StudentT(dof, float(m), float(s)) for m, s in zip(np.asarray(self.mean), scales, strict=True)]
-        return [*means, *(InverseGamma(0.5 * dof, 0.5 * float(s)) for s in spreads)]
+        triples = zip(np.asarray(self.mean), scales, spreads, strict=True)
+        return [
+            (StudentT(dof, float(m), float(scale)), InverseGamma(0.5 * dof, 0.5 * float(s))) for m, scale, s in triples
+        ]

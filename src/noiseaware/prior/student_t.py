@@ -3,6 +3,9 @@
 p(θ) ∝ (1 + (θ − location)² / (dof · scale²))^{−(dof + 1)/2}
 """
 
+import math
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
@@ -14,6 +17,7 @@ from noiseaware.prior._prior import AbstractScalarPrior, Numeric, check_number
 class StudentT(AbstractScalarPrior):
     """StudentT(dof, location, scale)."""
 
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
     dof: Numeric
     location: Numeric
     scale: Numeric
@@ -42,3 +46,12 @@ class StudentT(AbstractScalarPrior):
 
     def log_density_real(self, v: Float[Array, "..."]) -> Float[Array, "..."]:
         return self.log_density(v)
+
+    def moments(self) -> tuple[float, float]:
+        ratio = float(self.dof / (self.dof - 2)) if self.dof > 2 else math.nan
+        return float(self.location), float(self.scale) * math.sqrt(ratio)
+
+    def quantile(self, q: float) -> float:
+        from scipy.special import stdtrit
+
+        return float(self.location + self.scale * stdtrit(self.dof, q))

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from noiseaware.family import LinearRegression
-from noiseaware.posterior.estimate import quantile
 from noiseaware.posterior.prediction import of_conjugate, regression_of
 from noiseaware.report.plot import NAIVE, POSTERIOR, PRIOR, TRUTH, grid, legend, wrapped
 from noiseaware.report.words import PERCENT, shown
@@ -105,8 +104,8 @@ def _stride(posterior: "Posterior") -> int:
 
 def _naive(axes: "Axes", posterior: "Posterior", rows: np.ndarray, x: np.ndarray) -> None:
     """The line of someone who does not know of the noise, and its band."""
-    line, _ = of_conjugate(posterior.naive.parts["regression"], rows)  # type: ignore[attr-defined]
-    low, middle, high = ([quantile(at, q) for at in line] for q in (_TAILS[0], 0.5, _TAILS[-1]))
+    line, _ = of_conjugate(posterior.release.family.parted(posterior.naive)[0], rows)
+    low, middle, high = ([at.quantile(q) for at in line] for q in (_TAILS[0], 0.5, _TAILS[-1]))
     axes.fill_between(x, low, high, color=NAIVE, alpha=0.25, linewidth=0)
     axes.plot(x, middle, color=NAIVE, linewidth=1.6, label=f"naive line, {PERCENT}")
 

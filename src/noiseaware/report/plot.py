@@ -16,9 +16,9 @@ import jax
 import numpy as np
 
 from noiseaware.family import Categorical
-from noiseaware.posterior.estimate import PROBABILITY, Estimate, quantile
+from noiseaware.posterior.estimate import PROBABILITY, Estimate
 from noiseaware.posterior.recorded import MEAN, VARIANCE
-from noiseaware.prior import AbstractScalarPrior, Beta, Gamma, InverseGamma
+from noiseaware.prior import AbstractScalarPrior
 from noiseaware.report.words import PERCENT, gloss, level
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def curves(
     numbers = list(zip(draws, priors, naives, estimates, strict=True))[:_MOST_PANELS]
     found = []
     for name, prior, naive, (own, other) in numbers:
-        is_log = isinstance(prior, Beta | Gamma | InverseGamma) and own.high > _WIDE * own.low
+        is_log = prior.support[0] == 0 and own.high > _WIDE * own.low
         low, high = _window(draws[name], naive, truths.get(name), is_log=is_log)
         x = np.geomspace(low, high, points) if is_log else np.linspace(low, high, points)
         with jax.enable_x64(True):
@@ -127,8 +127,8 @@ def _draw(axes: "Axes", number: Curves) -> None:
 
 def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, *, is_log: bool) -> tuple[float, float]:
     """Where the posterior, the naive posterior and the truth can all be seen."""
-    tail, top = 0.02 if is_log else 0.001, 1.0 if isinstance(naive, Beta) else math.inf
-    ends = [*np.quantile(draws, (tail, 0.999)), quantile(naive, max(tail, 0.005)), quantile(naive, 0.999)]
+    tail, top = 0.02 if is_log else 0.001, naive.support[1]
+    ends = [*np.quantile(draws, (tail, 0.999)), naive.quantile(max(tail, 0.005)), naive.quantile(0.999)]
     low, high = min(ends), max(ends)
     if truth is not None:
         low, high = min(low, truth), max(high, truth)
@@ -152,12 +152,12 @@ def _kernel(prior: AbstractScalarPrior, draws: np.ndarray, x: np.ndarray, *, is_
     v_mid, weight = (ends[1:] + ends[:-1]) / 2, counts / counts.sum()
     quartiles = np.subtract(*np.quantile(v, (0.75, 0.25))) / 1.34
     width = 0.9 * min(v.std(), quartiles or math.inf) * len(v) ** -0.2  # Silverman's rule
-    if is_log or not isinstance(prior, Beta | Gamma | InverseGamma):
+    if is_log or not np.isfinite(prior.support).any():
         return _bumps(_to_real(prior, x), v_mid, width, weight) * _slope(prior, x, is_log=is_log)
     theta = np.asarray(prior.from_real(jax.numpy.asarray(v_mid)))
     stretch, least = (1 / _slope(prior, at, is_log=False) for at in (theta, np.asarray(draws, dtype=float)))
     width = width * np.maximum(stretch, np.quantile(least, min(0.25, _NEAREST / len(v))))
-    mirrored = [theta, -theta, *([2 - theta] if isinstance(prior, Beta) else [])]
+    mirrored = [theta, *(2 * end - theta for end in prior.support if math.isfinite(end))]
     return sum((_bumps(x, at, width, weight) for at in mirrored), np.zeros_like(x))
 
 
@@ -180,14 +180,13 @@ def _to_real(marginal: AbstractScalarPrior, x: np.ndarray) -> np.ndarray:
 
 def _slope(marginal: AbstractScalarPrior, x: np.ndarray, *, is_log: bool) -> np.ndarray:
     """dv/dθ, or dv/d log θ."""
-    inner = np.maximum(x, np.finfo(float).tiny)
-    if isinstance(marginal, Beta):
-        slope = 1 / np.maximum(1 - x, np.finfo(float).epsneg)
-    elif isinstance(marginal, Gamma | InverseGamma):
-        slope = np.ones_like(x)
-    else:
-        return np.ones_like(x)
-    return slope if is_log else slope / inner
+    low, high = marginal.support
+    slope = np.ones_like(x)
+    if math.isfinite(high):
+        slope = 1 / np.maximum(high - x, np.finfo(float).epsneg)
+    if math.isfinite(low) and not is_log:
+        slope = slope / np.maximum(x - low, np.finfo(float).tiny)
+    return slope
 
 
 def _intervals(axes: "Axes", own: Estimate, other: Estimate, top: float) -> None:

@@ -32,7 +32,7 @@ from noiseaware.family import (
 )
 from noiseaware.likelihood import moment
 from noiseaware.mechanism import AbstractMechanism
-from noiseaware.posterior.estimate import PROBABILITY, numbers, quantile, split
+from noiseaware.posterior.estimate import PROBABILITY, numbers
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import exact
 from noiseaware.study import tally, weighting
@@ -104,7 +104,7 @@ class Line(NamedTuple):
     @classmethod
     def _through(cls, prior: AbstractScalarPrior, moments: Callable) -> "Line":
         shares = (_TAIL, *map(float, ndtr(_TRUTHS)), 1 - _TAIL)
-        low, *truths, high = (prior.to_real(jnp.asarray(quantile(prior, q))) for q in shares)
+        low, *truths, high = (prior.to_real(jnp.asarray(prior.quantile(q))) for q in shares)
         v = np.linspace(float(low), float(high), _NODES)
         functions = (prior.log_density_real(jnp.asarray(v)), *moments(prior.from_real(jnp.asarray(v))))
         return cls(prior, v, np.array(truths), *(CubicSpline(v, np.asarray(values)) for values in functions))
@@ -162,7 +162,7 @@ class Lines:
     """The numbers of a parameter each on a line of its own: one, or the probabilities of levels."""
 
     def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
-        own = split(prior)
+        own = prior.marginals()
         self.concentration, self.is_count = None, family.is_integer or isinstance(family, Categorical)
         if isinstance(family, Categorical):
             self.concentration = np.array([float(line.a) for line in own])  # type: ignore[attr-defined]
