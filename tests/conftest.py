@@ -7,7 +7,7 @@ import zlib
 
 import hypothesis
 
-from noiseaware.cli import compile_quickly
+from noiseaware.cli.xla import compile_quickly
 
 compile_quickly()  # as the command does; before JAX is imported
 

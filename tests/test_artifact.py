@@ -13,7 +13,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.evidence.release import SCHEMA_VERSION, from_json
-from noiseaware.report.words import facts
+from noiseaware.report.release_words import facts
 
 GIVEN = {"family": na.family.Bernoulli(), "values": [3], "n": 10, "mechanism": na.mechanism.Laplace(1.0)}
 WRONG = [

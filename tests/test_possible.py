@@ -8,7 +8,7 @@ import pytest
 
 import noiseaware as na
 from noiseaware.evidence import possible
-from noiseaware.report import words
+from noiseaware.report.release_words import impossible
 
 F, M = na.family, na.mechanism
 SEVERAL = F.MultivariateNormal(["a", "b"], bounds=(-1, 1))
@@ -44,7 +44,7 @@ def test_it_is_told_in_scales_of_noise_and_never_called_noise(name):
     family, values, mechanism, distance = IMPOSSIBLE[name]
     release = released(family, values, mechanism)
     assert possible.farthest(release).distance == pytest.approx(distance, rel=0.01)
-    said = words.impossible(release)
+    said = impossible(release)
     assert said.endswith("n, the bounds or the noise scale of this release are wrong.")
     assert "that is the noise" not in said
 
@@ -74,23 +74,23 @@ def test_a_negative_variance_is_no_farther_than_the_nearest_table(family, values
 
 def test_near_misses_are_the_noise():
     release = released(F.Poisson("x"), [-30], M.DiscreteLaplace(20.0))
-    assert words.impossible(release) == "The released sum of −30 is one that no table has: that is the noise."
-    assert words.impossible(released(F.Bernoulli(), [3], M.DiscreteLaplace(2.0), 10)) is None
+    assert impossible(release) == "The released sum of −30 is one that no table has: that is the noise."
+    assert impossible(released(F.Bernoulli(), [3], M.DiscreteLaplace(2.0), 10)) is None
     assert possible.farthest(released(F.Bernoulli(), [3], M.DiscreteLaplace(2.0), 10)) is None
 
 
 def test_a_private_number_of_records_has_noise_too():
     noisy = {"n_mechanism": M.DiscreteLaplace(50.0), "neighbours": "add_remove"}
-    assert words.impossible(released(F.Bernoulli(), [1100], M.DiscreteLaplace(1.0), **noisy)) is None
+    assert impossible(released(F.Bernoulli(), [1100], M.DiscreteLaplace(1.0), **noisy)) is None
     far = released(F.Bernoulli(), [3100], M.DiscreteLaplace(1.0), **noisy)
     assert possible.farthest(far).distance == pytest.approx(42, abs=0.1)
-    assert "are wrong" in words.impossible(far)
+    assert "are wrong" in impossible(far)
 
 
 def test_without_noise_nothing_beyond_is_possible():
     release = released(F.Bernoulli(), [12], M.Identity(), 10)
     assert possible.farthest(release).distance == math.inf
-    assert "no noise made it" in words.impossible(release)
+    assert "no noise made it" in impossible(release)
     x = np.linspace(-1, 1, 7)
     release = released(F.Normal("x", (-1, 1)), [x.sum(), (x**2).sum()], M.Identity(), 7)
     assert possible.farthest(release) is None
@@ -134,7 +134,7 @@ def test_infer_warns_and_the_page_says_so_once(tmp_path):
     release = released(F.Bernoulli("ill"), [1100], M.DiscreteLaplace(1.0))
     with pytest.warns(RuntimeWarning, match="100 noise scales beyond any that a table of n records has"):
         posterior = na.infer(release, na.prior.Beta(1, 1), num_draws=400, seed=1)
-    assert posterior.concerns[0] == words.impossible(release)
+    assert posterior.concerns[0] == impossible(release)
     posterior.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("noise scales beyond") == 1

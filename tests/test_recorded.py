@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 import noiseaware as na
 from noiseaware.cli import app
-from noiseaware.report import words
+from noiseaware.report.number import number
 from noiseaware.report.plot import curves
+from noiseaware.report.posterior_words import behind, naive_headline
 from noiseaware.sampler import hmc
 
 F, P = na.family, na.prior
@@ -93,7 +94,7 @@ def test_without_bounds_or_without_a_cut_there_is_none():
         draws = {name: np.full(8, 0.5) for name in family.parameters}
         posterior = na.Posterior(draws, release, P.Gamma(1, 1), "exact", None, 0)
         assert posterior.recorded == {}
-        assert words.behind(release) is None
+        assert behind(release) is None
 
 
 @pytest.mark.parametrize(("share", "warns"), [(0.09, False), (0.11, True)])
@@ -196,7 +197,7 @@ def test_infer_warns_and_the_page_and_the_command_say_so(tmp_path):
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     for text in (
         "The fit takes", "exact for this family", "then the mean count of the poisson law behind the bounds",
-        f"recorded mean = {words.number(posterior.truths(2.0)['recorded mean'])}",
+        f"recorded mean = {number(posterior.truths(2.0)['recorded mean'])}",
     ):  # fmt: skip
         assert text in page, text
     release.save(tmp_path / "release.json")
@@ -221,7 +222,7 @@ def test_the_truth_of_a_recorded_number_follows_from_the_parameters():
 
 def test_the_naive_interval_is_held_against_what_the_noise_did_and_not_the_clamping():
     """Of a regression that takes many for moved, nothing is said of the two widths."""
-    said = words.naive_headline(posterior_of("normal", share=0.3))
+    said = naive_headline(posterior_of("normal", share=0.3))
     assert "the mean of the values as recorded within the bounds" in said
     family = F.LinearRegression(["t"], "y", bounds=(-1, 1))
     s = 500 * np.array([0.0, 0.0, 0.36, 0.1, 0.2])
@@ -231,7 +232,7 @@ def test_the_naive_interval_is_held_against_what_the_noise_did_and_not_the_clamp
     prior = family.completed(P.NormalInverseGamma([0.0, 0.0], 1.0, 3.0, 3.0))
     posterior = na.Posterior(draws, release, prior, "hmc", None, 0)
     assert sum(posterior.moved["t"]) > 0.1
-    assert "interval" not in words.naive_headline(posterior)
+    assert "interval" not in naive_headline(posterior)
     assert "then slopes may be wrong. Wider bounds would help." in posterior.concerns[0]
 
 
@@ -267,10 +268,10 @@ def test_nine_intervals_in_ten_hold_the_recorded_mean_whatever_the_law(name, see
     for row, theta in zip(y, drawn, strict=True):
         release = na.Release(family=family, values=row, n=n, mechanism=na.mechanism.Laplace(scale))
         posterior = na.Posterior(family.named(theta), release, prior, "hmc", None, 0)
-        for number, draws in posterior.marginals().items():
-            if number in held:
+        for own, draws in posterior.marginals().items():
+            if own in held:
                 low, high = np.quantile(draws, (0.05, 0.95))
-                held[number] += low <= (truth if number == "recorded mean" else big.mean()) <= high
+                held[own] += low <= (truth if own == "recorded mean" else big.mean()) <= high
     assert held["recorded mean"] >= 78, held
     if name not in ("normal", "yes or no"):
         assert held["mean"] <= 20, held

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from noiseaware.custodian.release import release as release
     from noiseaware.evidence.release import Release as Release
     from noiseaware.evidence.release import load as load
+    from noiseaware.file import __version__ as __version__
     from noiseaware.posterior.each import infer_each as infer_each
     from noiseaware.posterior.infer import infer as infer
     from noiseaware.posterior.posterior import Posterior as Posterior
     from noiseaware.study.calibration import calibrate as calibrate
     from noiseaware.study.plan import plan as plan
 
-__version__ = "0.1.0"
-
 # Where each public name lives; imported on first use, so that `noiseaware --help` does not wait for JAX
 # and an analyst's install does not need the custodian's packages.
 _HOMES = {
+    "__version__": "noiseaware.file",
     "family": "noiseaware.family",
     "interop": "noiseaware.interop",
     "mechanism": "noiseaware.mechanism",
@@ -45,7 +45,7 @@ _HOMES = {
     "infer": "noiseaware.posterior.infer",
     "infer_each": "noiseaware.posterior.each",
 }
-__all__ = [*sorted(_HOMES), "__version__"]
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str):

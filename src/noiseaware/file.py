@@ -4,6 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+__version__ = "0.1.0"  # of the package, which files name as their maker
+
 
 def read_text(path: str | os.PathLike, name: str, most_bytes: int) -> str:
     """The text of a file; refused in one sentence if there is none, it is too large, or it is not text."""

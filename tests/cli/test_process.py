@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import noiseaware as na
-from noiseaware import cli
+from noiseaware.evidence.json import Origin
 
 INFER = ("infer", "ill.json", "--prior", "beta(1, 1)", "--method", "naive", "--seed", "0")
 
@@ -47,7 +47,7 @@ def test_plain_infer_does_without_the_slow_packages():
 
 
 def test_a_warning_is_a_sentence_without_a_line_of_code(clinic):
-    biased = na.document.Origin(tool="OpenDP", version="0.12.0")
+    biased = Origin(tool="OpenDP", version="0.12.0")
     noise = na.mechanism.DiscreteLaplace(2.0)
     with pytest.warns(RuntimeWarning, match="drew biased integer noise"):
         release = na.Release(family=na.family.Bernoulli("ill"), values=[43], n=300, mechanism=noise, origin=biased)
@@ -70,16 +70,13 @@ def test_process_statuses_and_streams():
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [("--family", "linear_regression"), ("--family=linear_regression",)])
-def test_regressions_are_calibrated_in_one_thread(words, monkeypatch):
+@pytest.mark.parametrize(("family", "is_asked"), [("linear_regression", True), ("bernoulli", False)])
+def test_regressions_are_calibrated_in_one_thread(family, is_asked, run, monkeypatch):
     asked = []
-    monkeypatch.setattr("noiseaware.cli._ask_xla", asked.append)
-    monkeypatch.setattr("noiseaware.cli.app", lambda **_: 0)
-    monkeypatch.setattr("gc.set_threshold", lambda _: None)
-    monkeypatch.setattr(sys, "argv", ["noiseaware", "calibrate", *words])
-    with pytest.raises(SystemExit):
-        cli.main()
-    assert asked == ["--xla_cpu_multi_thread_eigen=false"]
+    monkeypatch.setattr("noiseaware.cli.xla._ask", asked.append)
+    prior = "normal_inverse_gamma([1, 0], 0.25, 20, 0.5)" if is_asked else "beta(1, 1)"
+    run("calibrate", "--family", family, "--prior", prior, "-n", "0", "--epsilon", "1")  # which n refuses after it
+    assert asked == ["--xla_cpu_multi_thread_eigen=false"] * is_asked
 
 
 def test_interrupt_is_quiet(monkeypatch, run):

@@ -14,7 +14,7 @@ from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.private_bounds import QUANTILES, SHARE
 from noiseaware.custodian.table import Table
 from noiseaware.evidence.release import Origin, from_json
-from noiseaware.report.words import facts
+from noiseaware.report.release_words import facts
 from noiseaware.sampler import exact
 
 FAMILIES = {

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.report import words
+from noiseaware.report.posterior_words import exactness
 from noiseaware.sampler import covariate
 from noiseaware.sampler import method as methods
 
@@ -155,6 +155,6 @@ def test_a_linear_regression_says_what_it_takes_its_covariates_for(monkeypatch, 
     for method in ("hmc", "augmentation", "mcmc_ind"):
         posterior = na.infer(release, LINE, seed=1, num_draws=400, method=method)
         assert (posterior.explanation, posterior.is_exact) == ("The covariates are taken as normal.", True)
-        assert "Exact for this family in the limit" in words.exactness(posterior)
-        assert words.exactness(posterior).endswith("The covariates are taken as normal.")
+        assert "Exact for this family in the limit" in exactness(posterior)
+        assert exactness(posterior).endswith("The covariates are taken as normal.")
     assert "taken as normal" not in str(na.infer(release, LINE, seed=1, num_draws=400, method="naive").explanation)

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -18,12 +17,14 @@ from noiseaware.cli.check import check
 from noiseaware.cli.convert import convert
 from noiseaware.cli.explore import explore
 from noiseaware.cli.failure import Group, say
+from noiseaware.cli.infer import HELP as INFER
 from noiseaware.cli.infer import infer
 from noiseaware.cli.ledger import ledger
 from noiseaware.cli.plan import plan
 from noiseaware.cli.release import HELP as RELEASE
 from noiseaware.cli.release import release
 from noiseaware.cli.reproduce import reproduce
+from noiseaware.cli.xla import compile_quickly
 
 app = typer.Typer(
     cls=Group,
@@ -35,15 +36,6 @@ app = typer.Typer(
 )
 
 
-# XLA's optimiser takes seconds to save hundredths in a command that runs once. An unknown flag ends the process, so
-# each is given only to the versions of JAX that were seen to know it.
-_QUICK = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-_QUICK_BY_VERSION = {"0.10": f"{_QUICK} --xla_cpu_use_fusion_emitters=false", "0.12": _QUICK}
-# XLA waits for batches of small factorisations in the threads that would have to do them: with two cores and two such
-# batches at once, forever. One thread a program cannot.
-_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
-_FACTORISING = {"linear_regression", "logistic_regression", "poisson_regression", "multivariate_normal"}
-_FACTORISING |= {"figure3", "figure4"}
 _SELDOM = 200_000  # new objects between two searches for garbage
 
 
@@ -52,8 +44,6 @@ def main() -> None:
     gc.set_threshold(_SELDOM)  # nearly all that a command makes lives as long as it does, and a search takes long
     if sys.argv[1:2] not in (["calibrate"], ["reproduce"]) or "--quick" in sys.argv:
         compile_quickly()  # the others run what they compile a thousand times
-    elif any(word.rpartition("=")[2] in _FACTORISING for word in sys.argv):
-        _ask_xla(_ONE_THREAD)
     warnings.showwarning = _said
     status = app(prog_name="noiseaware", standalone_mode=False)
     if sys.argv[1:2] == ["infer"]:
@@ -77,19 +67,6 @@ def _leave(status: int) -> None:
     for stream in filter(None, (sys.stdout, sys.stderr)):
         stream.flush()
     os._exit(status)
-
-
-def compile_quickly() -> None:
-    """Ask XLA for quick compilation rather than quick code."""
-    quick = _QUICK_BY_VERSION.get(".".join(version("jax").split(".")[:2]))
-    _ask_xla(_ONE_THREAD if quick is None else f"{quick} {_ONE_THREAD}")
-
-
-def _ask_xla(flags: str) -> None:
-    """Set XLA's flags, unless the user has asked for something."""
-    os.environ.setdefault("XLA_FLAGS", flags)
-    if _ONE_THREAD in flags:
-        os.environ.setdefault("NPROC", "1")  # how many threads XLA has: batches of LAPACK calls go by this alone
 
 
 @app.callback(
@@ -133,6 +110,7 @@ def _flowing(text: str) -> str:
 
 
 app.command(help=_flowing(RELEASE))(release)
-for command in (infer, convert, explore, calibrate, plan, check, audit, reproduce):
+app.command(help=_flowing(INFER))(infer)
+for command in (convert, explore, calibrate, plan, check, audit, reproduce):
     app.command(help=_flowing(command.__doc__ or ""))(command)
 app.add_typer(ledger, name="ledger")

@@ -24,7 +24,9 @@ from noiseaware.cli.model import (
 )
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet
-from noiseaware.cli.recipe import FAMILIES, levels
+from noiseaware.cli.recipe import levels
+from noiseaware.cli.xla import run_in_one_thread
+from noiseaware.family import BUILT_IN
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,7 +40,7 @@ _LEVEL = 0.99  # of right methods that get a good verdict
 
 
 def calibrate(
-    family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
+    family: Annotated[str, typer.Option(help=f"One of {', '.join(BUILT_IN)}, or your own: my_family.py:Wait")],
     prior: Annotated[str, typer.Option(help=f"Where parameters come from: {EXAMPLES}.")],
     n: Annotated[int, typer.Option("-n", help="Records in each simulated table.")],
     epsilon: Annotated[
@@ -85,6 +87,8 @@ def calibrate(
     options |= {"levels": levels(level_names), "columns": columns(column_names), "x": columns(x), "y": y}
     believed = parse(prior)
     chosen = model(family, believed, {"variance": variance, "shape": shape, **options})
+    if chosen.factorises:
+        run_in_one_thread()
     setting = {"n": n, "epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "method": method}
     setting |= {"num_trials": trials, "seed": secrets.randbits(32) if seed is None else seed}
     from noiseaware.study import simulate
@@ -140,8 +144,7 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
     """Everything that is told, with the verdict unless θ was held fixed."""
     import numpy as np
 
-    from noiseaware import __version__
-    from noiseaware.report.words import prior_words
+    from noiseaware.file import __version__
     from noiseaware.sampler.method import METHODS, checked_method
 
     method = setting["method"]
@@ -150,7 +153,7 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
     names = list(found.ranks)
     shares, errors = ({level: f(level) for level in _COVERAGE} for f in (found.coverage, found.coverage_error))
     coverage = {k: {f"{p:g}": {"share": shares[p][k], "error": errors[p][k]} for p in _COVERAGE} for k in names}
-    told = {"family": family.name, "prior": prior_words(prior)} | setting | {"method": method, "version": __version__}
+    told = {"family": family.name, "prior": str(prior)} | setting | {"method": method, "version": __version__}
     if found.theta is not None:
         return told | {"theta": np.asarray(found.theta).tolist(), "coverage": coverage}
     critical = found.critical(_LEVEL)

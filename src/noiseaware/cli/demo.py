@@ -18,7 +18,9 @@ from rich.text import Text
 
 import noiseaware as na
 from noiseaware.check import require
-from noiseaware.report import words
+from noiseaware.report.number import number
+from noiseaware.report.posterior_words import PERCENT
+from noiseaware.report.release_words import impossible, noise, released
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
@@ -141,7 +143,7 @@ def _opening(home: Path, total: int) -> Panel:
 
 def _chapter(question: _Question, posterior: "Posterior") -> Panel:
     own, naive = posterior.estimates()[-1], posterior.naive_estimates()[-1]
-    impossible = words.impossible(posterior.release)
+    strange = impossible(posterior.release)
     return Panel(
         Group(
             Text(
@@ -152,9 +154,9 @@ def _chapter(question: _Question, posterior: "Posterior") -> Panel:
             Text(f'$ noiseaware infer {question.column}.json --prior "{question.prior_text}"\n', style="dim"),
             Text.assemble(
                 ("The release says  ", "bold"),
-                f"{words.released(posterior.release)}, with {words.noise(posterior.release)} noise.",
+                f"{released(posterior.release)}, with {noise(posterior.release)} noise.",
             ),
-            *([Text(impossible)] if impossible else []),
+            *([Text(strange)] if strange else []),
             Text(),
             _estimates(own, naive, question.truth),
             Text(),
@@ -171,15 +173,15 @@ def _chapter(question: _Question, posterior: "Posterior") -> Panel:
 
 def _estimates(own: "Estimate", naive: "Estimate", truth: float) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0))
-    for heading in ("", "mean", f"{words.PERCENT} interval"):
+    for heading in ("", "mean", f"{PERCENT} interval"):
         table.add_column(heading, justify="left", no_wrap=True)
     for name, estimate, style in (
         ("what the naive analyst believes", naive, _NAIVE),
         ("what the release supports", own, _OWN),
     ):
-        low, high = (words.number(v, estimate.sd) for v in (estimate.low, estimate.high))
-        table.add_row(name, words.number(estimate.mean, estimate.sd), f"{low} to {high}", style=style)
-    table.add_row("the truth", words.number(truth), "", style=_TRUTH)
+        low, high = (number(v, estimate.sd) for v in (estimate.low, estimate.high))
+        table.add_row(name, number(estimate.mean, estimate.sd), f"{low} to {high}", style=style)
+    table.add_row("the truth", number(truth), "", style=_TRUTH)
     return table
 
 
@@ -206,7 +208,7 @@ def _bars(own: "Estimate", naive: "Estimate", truth: float) -> Text:
 def _verdict(own: "Estimate", naive: "Estimate", truth: float) -> Text:
     """Sentences on this run; its noise is new each time."""
     held, missed = own.low <= truth <= own.high, not naive.low <= truth <= naive.high
-    ratio = words.number(own.width / naive.width, 1.0)
+    ratio = number(own.width / naive.width, 1.0)
     if held and missed:
         said = "the naive interval misses the truth, and the posterior's holds it."
     elif held:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from noiseaware.report.words import PERCENT, cells, number, shown
+from noiseaware.report.number import number, shown
+from noiseaware.report.posterior_words import PERCENT, cells
 
 if TYPE_CHECKING:
     from noiseaware.posterior.estimate import Estimate

@@ -27,10 +27,9 @@ def explore(
     The page is served to this machine alone, needs no network and writes no file. Ctrl-C ends it.
     """
     release, believed = read(path, family), parse(prior)
-    from noiseaware.posterior.infer import checked_prior
     from noiseaware.report.explorer import Server
 
-    checked_prior(release.family, believed)
+    release.family.checked_prior(believed)
     with Server(release, prior, parse, port) as server:
         say(f"exploring {path} at {server.url} (Ctrl-C ends it)")
         if browser:

@@ -12,6 +12,7 @@ from noiseaware.cli.at import places
 from noiseaware.cli.failure import Unfit, say
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet, say_done, working
+from noiseaware.family import BUILT_IN
 
 if TYPE_CHECKING:
     from noiseaware.evidence.release import Release
@@ -24,6 +25,19 @@ METHODS = (
 )
 _AT = 'Predict y of a new record (regression): "age=40, bmi=25"; repeatable.'
 _At = Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help=_AT)]
+_TAKERS = {prior: [name for name, own in BUILT_IN.items() if own == prior] for prior in BUILT_IN.values()}
+_PRIORS = "; ".join(f"{', '.join(names)}: {prior}" for prior, names in _TAKERS.items())
+HELP = f"""Find what a release supports: the posterior, with the noise accounted for.
+
+[bold]Example[/bold]
+
+$ noiseaware infer wait.json --prior "gamma(1, 8)" --report wait.html
+
+$ noiseaware infer pressure.json --prior "normal_inverse_gamma([0, 0, 90], [100, 100, 0.1], 3, 200)"
+--at "age=40, bmi=25"
+
+The prior must fit the family: {_PRIORS}.
+"""
 
 
 def infer(
@@ -51,21 +65,6 @@ def infer(
     quiet: Quiet = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite outputs.")] = False,
 ) -> None:
-    """Find what a release supports: the posterior, with the noise accounted for.
-
-    [bold]Example[/bold]
-
-    $ noiseaware infer wait.json --prior "gamma(1, 8)" --report wait.html
-
-    $ noiseaware infer pressure.json --prior "normal_inverse_gamma([0, 0, 90], [100, 100, 0.1], 3, 200)"
-    --at "age=40, bmi=25"
-
-    The prior must fit the family: beta for bernoulli, binomial and geometric; dirichlet for categorical; gamma for
-    poisson, exponential and gamma with a known shape, and independent(shape=gamma(4, 2), rate=gamma(3, 1)) without;
-    normal for normal with a known variance and normal_inverse_gamma without; normal_inverse_gamma for
-    linear_regression, with the intercept last; normal for logistic_regression and poisson_regression;
-    normal_inverse_wishart for multivariate_normal.
-    """
     _check_outputs(path, output, report, force=force, json=json)
     if calibrate and report is None:
         raise ValueError("--calibrate must go with --report, the page that it is told on.")
@@ -116,7 +115,7 @@ def read(path: str, family: str | None) -> "Release":
 
 def _check_outputs(release: str, output: str | None, report: str | None, *, force: bool, json: bool) -> None:
     from noiseaware.file import check_free
-    from noiseaware.posterior.form import form_of
+    from noiseaware.posterior.export import form_of
 
     if output == "-" and json:
         raise ValueError("--json and -o - must not be given together: standard output can hold only one of them.")
@@ -147,10 +146,9 @@ def _check_diagnostics(posterior: "Posterior") -> None:
 def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
     import json
 
-    from noiseaware import __version__
     from noiseaware.cli.at import predicted
+    from noiseaware.file import __version__
     from noiseaware.posterior.estimate import PROBABILITY
-    from noiseaware.report.words import prior_words
 
     def numbers(e) -> dict:
         return {"mean": e.mean, "sd": None if e.sd != e.sd else e.sd, "interval": [e.low, e.high]}
@@ -167,7 +165,7 @@ def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:
         "explanation": posterior.explanation,
         "choice": posterior.choice,
         "concerns": list(posterior.concerns),
-        "prior": prior_words(posterior.prior),
+        "prior": str(posterior.prior),
         "prior_predictive_tail": posterior.tail,
         "num_draws": posterior.num_draws,
         "seed": posterior.seed,
@@ -185,25 +183,26 @@ def _print(posterior: "Posterior", records: list[dict[str, float]], *, is_aside:
 
     from noiseaware.cli.at import predicted
     from noiseaware.cli.estimate import predictions, table
-    from noiseaware.report import words
+    from noiseaware.report.posterior_words import behind, belief, exactness, under_the_prior
+    from noiseaware.report.release_words import brief, convention
 
     console = Console(stderr=is_aside, highlight=False)
-    console.print(Text(words.brief(posterior.release)), style="dim", soft_wrap=True)
+    console.print(Text(brief(posterior.release)), style="dim", soft_wrap=True)
     console.print(table(posterior))
     if records:
         console.print(predictions(posterior, *predicted(posterior, records)))
-    if (law := words.behind(posterior.release)) is not None and posterior.recorded:
+    if (law := behind(posterior.release)) is not None and posterior.recorded:
         named = " and ".join(posterior.draws)
         console.print(Text(f"{named}: of {law}; recorded: what was summed, whatever the law"), soft_wrap=True)
     for concern in posterior.concerns:
         console.print(Text(concern, style="bold yellow"), soft_wrap=True)
-    console.print(Text(words.exactness(posterior)), soft_wrap=True)
+    console.print(Text(exactness(posterior)), soft_wrap=True)
     if posterior.choice is not None and posterior.choice not in (posterior.explanation or ""):
         console.print(Text(f"Method {posterior.method}: {posterior.choice}"), soft_wrap=True)
-    convention = words.convention(posterior.release)
-    if convention is not None and convention not in (posterior.explanation or ""):
-        console.print(Text(convention), soft_wrap=True)
+    counted = convention(posterior.release)
+    if counted is not None and counted not in (posterior.explanation or ""):
+        console.print(Text(counted), soft_wrap=True)
     if posterior.tail is not None:
-        console.print(Text(words.under_the_prior(posterior.tail)), soft_wrap=True)
-    prior, draws = words.belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
+        console.print(Text(under_the_prior(posterior.tail)), soft_wrap=True)
+    prior, draws = belief(posterior.release, posterior.prior), f"{posterior.num_draws:,} draws"
     console.print(Text(f"prior {prior} · method {posterior.method} · {draws} · seed {posterior.seed}"), soft_wrap=True)

@@ -126,7 +126,7 @@ def _print_entries(entries: "list[Entry]") -> None:
     from rich.text import Text
 
     from noiseaware.privacy import plain
-    from noiseaware.report.words import shown
+    from noiseaware.report.number import shown
 
     if not entries:
         return

@@ -21,14 +21,15 @@ from noiseaware.cli.model import (
 )
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet, working
-from noiseaware.cli.recipe import FAMILIES, levels
+from noiseaware.cli.recipe import levels
+from noiseaware.family import BUILT_IN
 
 if TYPE_CHECKING:
     from noiseaware.study.plan import Plan
 
 
 def plan(
-    family: Annotated[str, typer.Option(help=f"One of {', '.join(FAMILIES)}, or your own: my_family.py:Wait")],
+    family: Annotated[str, typer.Option(help=f"One of {', '.join(BUILT_IN)}, or your own: my_family.py:Wait")],
     prior: Annotated[str, typer.Option(help=f"What is known beforehand: {EXAMPLES}.")],
     n: Annotated[int | None, typer.Option("-n", help="Records in the table.")] = None,
     epsilon: Annotated[
@@ -89,10 +90,9 @@ def plan(
 
 
 def _document(found: "Plan", *, num_trials: int, seed: int, best_bounds: bool) -> dict[str, Any]:
-    from noiseaware import __version__
-    from noiseaware.report.words import prior_words
+    from noiseaware.file import __version__
 
-    told: dict[str, Any] = {"family": found.family.name, "prior": prior_words(found.prior), "n": found.n}
+    told: dict[str, Any] = {"family": found.family.name, "prior": str(found.prior), "n": found.n}
     told |= {"epsilon": found.epsilon, "rho": found.rho, "delta": found.delta, "neighbours": found.neighbours}
     told |= {
         "width": found.width,
@@ -128,7 +128,7 @@ def _print(found: "Plan", told: dict[str, Any], *, json: bool) -> None:
 
 def _sentences(found: "Plan", told: dict[str, Any]) -> list[str]:
     from noiseaware.privacy import promised
-    from noiseaware.report.words import number
+    from noiseaware.report.number import number
 
     promise = promised(epsilon=found.epsilon, rho=found.rho, delta=found.delta)
     about = "" if found.neighbours == "replace" else "about "
@@ -150,7 +150,7 @@ def _sentences(found: "Plan", told: dict[str, Any]) -> list[str]:
 def _table(found: "Plan"):
     from rich.table import Table
 
-    from noiseaware.report.words import number
+    from noiseaware.report.number import number
 
     frame = found.table()
     symbol = "ε" if frame.index.name == "epsilon" else "ρ"

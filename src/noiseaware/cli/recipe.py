@@ -42,15 +42,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from noiseaware.cli.bounds import PRIVATE
+from noiseaware.family import BUILT_IN, built_in
 
 if TYPE_CHECKING:
     from noiseaware.family import AbstractFamily
     from noiseaware.privacy import Promise
 
-FAMILIES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
-FAMILIES += ("multivariate_normal", "linear_regression", "logistic_regression", "poisson_regression")
 _COLUMNS = ("column", "columns", "x", "y")
-_OPTIONS = ("bounds", "outside", "trials", "levels", "variance", "shape")
 _PRICE = ("epsilon", "rho", "delta", "neighbours")
 _CHOICE = ("bounds_share", "bounds_quantiles")
 _DIVISION = ("n_share", "by", "unit", "max_records")
@@ -201,14 +199,12 @@ def _choice(given: dict[str, Any]) -> dict[str, Any]:
 
 def family(given: dict[str, Any]) -> "AbstractFamily":
     """A family from its name, columns and options."""
-    import noiseaware.family as families
-
     given = dict(given)
     name = given.pop("family", None)
-    if name not in FAMILIES:
+    if name not in BUILT_IN:
         got = "nothing" if name is None else repr(name)
-        raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {got}.")
-    cls = getattr(families, name.title().replace("_", ""))
+        raise ValueError(f"family must be one of {', '.join(BUILT_IN)}, got {got}.")
+    cls = built_in(name)
     known = inspect.signature(cls).parameters
     for need in _COLUMNS:
         if need in known and not given.get(need):
@@ -221,8 +217,8 @@ def family(given: dict[str, Any]) -> "AbstractFamily":
             raise ValueError(f"{several} must be a list of columns, got {given[several]!r}.")
     if surplus := sorted(set(given) - set(known)):
         raise ValueError(f"{surplus[0]} must not be given for the {name} family, got {given[surplus[0]]}.")
-    for need in ("trials", "levels"):
-        if need in known and need not in given:
+    for need, option in known.items():
+        if option.default is option.empty and need not in given:
             raise ValueError(f"{need} must be given for the {name} family, got nothing.")
     return cls(**given)
 
@@ -281,7 +277,8 @@ def _place(path: str, document: dict) -> dict[str, Any]:
 def _entry(where: str, place: dict[str, Any], folder: str, entry: object) -> Item:
     if not isinstance(entry, dict):
         raise ValueError(f"{where}: must be a table of options, got {entry!r}.")
-    _check_keys(where, entry, {"family", "output", *_COLUMNS, *_OPTIONS, *_CHOICE, *_PRICE, *_DIVISION, *_CELLS})
+    options = {option for name in BUILT_IN for option in inspect.signature(built_in(name)).parameters}
+    _check_keys(where, entry, {"family", "output", *options, *_CHOICE, *_PRICE, *_DIVISION, *_CELLS})
     output = entry.get("output")
     if not isinstance(output, str) or output == "-":
         raise ValueError(f"{where}: output must be the path of a file, got {output!r}.")

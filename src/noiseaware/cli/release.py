@@ -12,7 +12,8 @@ from noiseaware.cli.bounds import agreed as agreed_bounds
 from noiseaware.cli.bounds import columns
 from noiseaware.cli.failure import BAD_INPUT, INTERRUPTED, say
 from noiseaware.cli.progress import Quiet, watching
-from noiseaware.cli.recipe import FAMILIES, Item, Plan, groups, item, levels, read
+from noiseaware.cli.recipe import Item, Plan, groups, item, levels, read
+from noiseaware.family import BUILT_IN
 
 if TYPE_CHECKING:
     from noiseaware.evidence.release import Release
@@ -101,7 +102,7 @@ def release(
     table_name: Annotated[str | None, typer.Option("--table", help="Table of the database: visits, s.visits")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Read the file with Spark.")] = False,
     plan: Annotated[str | None, typer.Option(help="TOML file that says what to release, instead of options.")] = None,
-    family: Annotated[str | None, typer.Option(help=f"One of {', '.join(FAMILIES)}.")] = None,
+    family: Annotated[str | None, typer.Option(help=f"One of {', '.join(BUILT_IN)}.")] = None,
     column: Annotated[str | None, typer.Option(help="Column to summarise.")] = None,
     bounds: Annotated[tuple[str, str] | None, typer.Option(metavar="LOW HIGH | private", help=_BOUNDS)] = None,
     column_bounds: _ColumnBounds = None,
@@ -293,7 +294,7 @@ def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: 
 
 def _unsaid(made: "Release") -> str:
     """Say what missing cells count as by default, whether or not there are any."""
-    from noiseaware.report.words import missing
+    from noiseaware.report.release_words import missing
 
     return f"{missing(made)}; --missing (in a plan, missing) has it otherwise."
 
@@ -314,7 +315,7 @@ def _write(made: "dict[str, Release]", *, force: bool) -> None:
 
 
 def _told(paths: list[str], made: "list[Release]", ledger: str | None) -> str:
-    from noiseaware.report.words import brief
+    from noiseaware.report.release_words import brief
 
     lines = [f"{path}: {brief(one)}" for path, one in zip(paths, made, strict=True)]
     if ledger is not None:

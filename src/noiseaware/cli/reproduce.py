@@ -9,8 +9,10 @@ import typer
 
 from noiseaware.cli.failure import say
 from noiseaware.cli.progress import Quiet
+from noiseaware.cli.xla import run_in_one_thread
 
 FIGURES = ("figure1", "figure2", "rare_events", "figure3", "figure4")
+_FACTORISING = ("figure3", "figure4")  # many small matrices, of regressions
 
 
 def reproduce(
@@ -45,6 +47,8 @@ def reproduce(
     place = Path(folder)
     if (place / f"{figure}.csv").exists() and not force:
         raise ValueError(f"output {place / figure}.csv exists already; give another --folder or --force.")
+    if figure in _FACTORISING:
+        run_in_one_thread()
     started = time.perf_counter()
     from noiseaware.study import simulate
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, overload
 
-import noiseaware
 from noiseaware.custodian.division import Groups, Level
 from noiseaware.custodian.ledger.ledger import Entry, Ledger
 from noiseaware.custodian.private_bounds import MOST_SLACK, QUANTILES, SHARE, within
 from noiseaware.evidence.release import Origin, Release
 from noiseaware.family import AbstractFamily
+from noiseaware.file import __version__
 from noiseaware.privacy import N_SHARE, Neighbours, Number, plain
 
 try:
@@ -166,7 +166,7 @@ def _origin(entry: Entry | None, family: AbstractFamily, terms: Terms, group: tu
     true, false = terms.cells.words(family)
     return Origin(
         tool="noiseaware",
-        version=noiseaware.__version__,
+        version=__version__,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         ledger_entry=None if entry is None else entry.id,
         bounds="public" if selection is None else "private",

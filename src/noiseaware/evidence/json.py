@@ -15,18 +15,14 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-import noiseaware.family as families
 import noiseaware.mechanism as mechanisms
 from noiseaware.check import shown
-from noiseaware.family import AbstractFamily
+from noiseaware.family import BUILT_IN, AbstractFamily
 from noiseaware.family._moment import MOST_COLUMNS
 from noiseaware.family.categorical import MOST_LEVELS
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain, proper
 
-_NAMES = ("bernoulli", "binomial", "categorical", "exponential", "gamma", "geometric", "normal", "poisson")
-_NAMES += ("linear_regression", "logistic_regression", "multivariate_normal", "poisson_regression")
-FAMILIES = {name: getattr(families, name.title().replace("_", "")) for name in _NAMES}
 _MECHANISMS = {
     "laplace": mechanisms.Laplace,
     "discrete_laplace": mechanisms.DiscreteLaplace,
@@ -98,7 +94,7 @@ _Whole = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 class FamilyPart(Strict):
     """A family by name, with the fields that it has; the rest stay null."""
 
-    name: str = Field(description="One of: " + ", ".join(sorted(FAMILIES)))
+    name: str = Field(description="One of: " + ", ".join(sorted(BUILT_IN)))
     column: str | None = None
     columns: list[str] | None = Field(default=None, max_length=MOST_COLUMNS)
     x: list[str] | None = Field(default=None, max_length=MOST_COLUMNS)

@@ -25,7 +25,6 @@ from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 
 from noiseaware.check import kind, shown, whole
 from noiseaware.evidence.json import (
-    FAMILIES,
     LAWS,
     MOST_STATISTICS,
     FamilyPart,
@@ -38,7 +37,7 @@ from noiseaware.evidence.json import (
     WithinPart,
     warn_of_bias,
 )
-from noiseaware.family import AbstractFamily
+from noiseaware.family import BUILT_IN, AbstractFamily, built_in
 from noiseaware.file import read_text, write_whole
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.privacy import Neighbours, Promise, check_neighbours
@@ -212,7 +211,7 @@ def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = 
 def from_json(text: str, *, source: str = "release", families: Iterable[type[AbstractFamily]] = ()) -> Release:
     """The release that a JSON text holds; refused in one sentence if anything in it is off."""
     _refuse_newer(text, source)
-    known = {cls.name: cls for cls in families} | FAMILIES
+    known = {cls.name: cls for cls in families} | {name: built_in(name) for name in BUILT_IN}
     try:
         return _Document.model_validate_json(text).release(known)
     except ValidationError as error:

@@ -10,8 +10,8 @@ the last being the marginal law of the statistic s = Σ t(x_i) of n records unde
 
 import abc
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -19,8 +19,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
 from noiseaware.check import kind
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
-from noiseaware.prior import AbstractPrior, Numeric
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
 Outside = Literal["clamp", "drop"]
@@ -39,6 +40,14 @@ class AbstractFamily(eqx.Module):
     """Names of the parameters, as they appear in a posterior."""
     is_integer: eqx.AbstractClassVar[bool]
     """Whether t(x) takes whole numbers only, so that a release keeps the grid 1."""
+    title: ClassVar[str] = ""
+    """Its records in words: "waiting times (exponential)"; a family that has none is called by its name."""
+    glossary: ClassVar[Mapping[str, Meaning]] = {}
+    """Words for each parameter that has a meaning besides its name."""
+    is_choice: ClassVar[bool] = False
+    """True if a record is one of several levels, whose probabilities are the parameter."""
+    factorises: ClassVar[bool] = False
+    """True if drawing from its posterior factorises many small matrices."""
 
     @property
     @abc.abstractmethod
@@ -125,6 +134,26 @@ class AbstractFamily(eqx.Module):
         return True
 
     @property
+    def is_altered(self) -> bool:
+        """True if the bounds cut into the support, so that some records are clamped or dropped."""
+        return False
+
+    @property
+    def law(self) -> str | None:
+        """The name of the law of a column's values, if clamping leaves some of them to it."""
+        return None
+
+    @property
+    def predictor(self) -> Any:
+        """The linear regression that predicts new records, if it is one."""
+        return None
+
+    @property
+    def remedy(self) -> str:
+        """A sentence on what helps where many records lie beyond the bounds."""
+        return "Wider bounds would help, or another family."
+
+    @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
         """For each parameter that is not one number: the name of each axis and the labels along it."""
         return {}
@@ -145,6 +174,11 @@ class AbstractFamily(eqx.Module):
         """The prior with what it leaves unsaid, where a family has parameters besides those that are asked for."""
         return prior
 
+    def checked_prior(self, prior: Any) -> AbstractPrior:
+        """Return the prior with what it leaves unsaid; refuse one that does not fit."""
+        self.check_prior(prior)
+        return self.completed(prior)
+
     def parted(self, prior: Any) -> tuple[Any, AbstractPrior | None]:
         """Return the parts of a completed prior: of the parameters, and of nuisance parameters if there are any."""
         return prior, None
@@ -159,6 +193,13 @@ class AbstractFamily(eqx.Module):
         None where no bound cuts into the support. Without `is_altered`, for draws that take no record for altered.
         """
         return None
+
+    def recorded_belief(self, belief: Any, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
+        """Return what the naive analyst believes of each column's mean, and variance if squares were summed.
+
+        `belief` is the naive posterior given the statistic s of n records.
+        """
+        return belief.marginals()
 
     def mean(self, theta: Float[Array, "*batch"]) -> Float[Array, " k"]:
         """E t(x) = ∇A(η)."""
@@ -189,9 +230,12 @@ class AbstractNumberFamily(AbstractFamily):
         return () if self.column is None else (self.column,)
 
     @property
+    def law(self) -> str | None:
+        return self.name if self.is_altered else None
+
+    @property
     @abc.abstractmethod
-    def is_altered(self) -> bool:
-        """Whether the bounds cut into the support, so that some records are clamped or dropped."""
+    def is_altered(self) -> bool: ...
 
     def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
         t = self.statistic(x if self.bounds is None else x.clip(*self.bounds))

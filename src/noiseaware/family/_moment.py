@@ -8,6 +8,7 @@ import abc
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -23,6 +24,7 @@ MOST_COLUMNS = 200
 class AbstractMomentFamily(AbstractFamily):
     """Records of d numbers, summarised by Σu and products. Records are columns: x[j] is the j-th number of each."""
 
+    factorises: ClassVar[bool] = True
     intervals: eqx.AbstractVar[tuple[Bounds, ...] | None]
     """Public bounds of each column; None where nothing was clamped."""
 
@@ -37,8 +39,11 @@ class AbstractMomentFamily(AbstractFamily):
         """The columns i ≤ j whose product is summed."""
 
     @property
+    def remedy(self) -> str:
+        return "Wider bounds would help."
+
+    @property
     def is_altered(self) -> bool:
-        """Whether bounds cut into the support, so that some records are clamped."""
         return self.intervals is not None
 
     @property

@@ -3,6 +3,7 @@
 t(x) = x        η = logit θ        A(η) = trials · log(1 + e^η)
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.check import whole
 from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
+from noiseaware.family.glossary import Meaning
 from noiseaware.prior import Beta, Numeric
 
 
@@ -78,6 +80,8 @@ class Bernoulli(AbstractSuccesses):
 
     column: str | None = eqx.field(static=True)
     name: ClassVar[str] = "bernoulli"
+    title: ClassVar[str] = "yes or no (Bernoulli)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
 
     def __init__(self, column: str | None = None) -> None:
         self.column = column
@@ -97,6 +101,8 @@ class Binomial(AbstractSuccesses):
     column: str | None = eqx.field(static=True)
     trials: int = eqx.field(static=True)
     name: ClassVar[str] = "binomial"
+    title: ClassVar[str] = "successes in a fixed number of trials (binomial)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success", " in one trial")}
 
     def __init__(self, column: str | None = None, *, trials: int | np.integer) -> None:
         self.column = column

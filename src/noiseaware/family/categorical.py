@@ -5,6 +5,7 @@
 Replacing one record moves two cells by 1, so the sensitivity is 2, and 1 when a record is added or removed.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
 from noiseaware.check import check_levels
 from noiseaware.family._family import AbstractFamily, check_conjugate
+from noiseaware.family.glossary import Meaning
 from noiseaware.prior import Dirichlet, Numeric
 from noiseaware.privacy import Neighbours, check_neighbours
 
@@ -28,6 +30,11 @@ class Categorical(AbstractFamily):
     column: str | None = eqx.field(static=True)
     levels: tuple = eqx.field(static=True)
     name: ClassVar[str] = "categorical"
+    title: ClassVar[str] = "one of several levels (categorical)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {
+        "theta": Meaning("the probability of the level", entry="the probability of {}")
+    }
+    is_choice: ClassVar[bool] = True
     conjugate: ClassVar[type] = Dirichlet
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     is_integer: ClassVar[bool] = True

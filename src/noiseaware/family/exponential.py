@@ -3,6 +3,7 @@
 t(x) = x        η = −θ        A(η) = −log(−η)
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -14,8 +15,9 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import recorded
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_bounds, checked_outside
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
-from noiseaware.prior import Gamma, Numeric
+from noiseaware.prior import AbstractScalarPrior, Gamma, InverseGamma, Numeric
 
 
 class Exponential(AbstractUnboundedFamily):
@@ -25,6 +27,8 @@ class Exponential(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "exponential"
+    title: ClassVar[str] = "waiting times (exponential)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the rate", ", one over the mean")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = 0.0
@@ -73,6 +77,9 @@ class Exponential(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return -theta * max(x, 0.0)
+
+    def recorded_belief(self, belief: Gamma, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
+        return (InverseGamma(float(belief.shape), float(belief.rate)),)
 
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         rate = draws["theta"]

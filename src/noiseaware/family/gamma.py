@@ -7,7 +7,7 @@ Records tell of both through Σ log x and Σx. Sums of logarithms are not the sa
 of powers are released instead: for them there is no exponential family, and θ given records needs the records.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -29,9 +29,10 @@ from noiseaware.family._family import (
 )
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family._special import log_gammainc, log_gammaincc
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Independent, InverseGamma, Numeric, StudentT
 from noiseaware.prior import Gamma as GammaPrior
-from noiseaware.prior import Independent, Numeric
 
 _DEPTH = 40.0  # log densities this far below the mode are left out: e^−40 of the mass
 _WIDEST = 20.0  # of log shape, to either side of 0, is looked at whatever the prior says
@@ -56,6 +57,8 @@ class GammaRate(AbstractUnboundedFamily):
     outside: Outside = eqx.field(static=True)
     shape: float = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
+    title: ClassVar[str] = "positive amounts (gamma)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"rate": Meaning("the rate", ", shape over mean")}
     conjugate: ClassVar[type] = GammaPrior
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
     ceiling: ClassVar[float] = 0.0
@@ -124,6 +127,9 @@ class GammaRate(AbstractUnboundedFamily):
     def head(self) -> float:
         return self.shape
 
+    def recorded_belief(self, belief: GammaPrior, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
+        return (InverseGamma(float(belief.shape), float(belief.rate) * self.shape),)
+
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         rate = draws["rate"]
         unbounded = self.shape / rate, self.shape / rate**2
@@ -137,6 +143,11 @@ class GammaShapeRate(AbstractPowerFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
+    title: ClassVar[str] = GammaRate.title
+    glossary: ClassVar[Mapping[str, Meaning]] = {
+        "shape": Meaning("the shape", ", the squared mean over the variance"),
+        **GammaRate.glossary,
+    }
     conjugate: ClassVar[type] = Independent
     parameters: ClassVar[tuple[str, ...]] = ("shape", "rate")
     is_integer: ClassVar[bool] = False
@@ -197,6 +208,16 @@ class GammaShapeRate(AbstractPowerFamily):
         if self.bounds is None:
             return self._unaltered(theta)
         return _clipped_gamma.moments(theta[0], theta[1], self.bounds, keeps_outside=self.outside == "clamp")
+
+    def recorded_belief(self, belief: AbstractPrior, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
+        """Return the beliefs about a normal law's mean and variance, which these sums alone tell of."""
+        average, square = s / n
+        (half,), (centre,) = self.half, self.centre
+        spread = max(square - average**2, 1e-12)
+        dof = max(n - 1.0, 1.0)
+        scale = float(half * np.sqrt(spread / n))
+        middle = StudentT(dof, float(centre + half * average), scale)
+        return middle, InverseGamma(0.5 * dof, 0.5 * dof * half**2 * spread)
 
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         shape, rate = draws["shape"], draws["rate"]

@@ -3,6 +3,7 @@
 t(x) = x ∈ {0, 1, 2, …}        η = log(1 − θ)        A(η) = −log(1 − e^η)
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -14,8 +15,11 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import recorded
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
-from noiseaware.prior import Beta, Numeric
+from noiseaware.prior import AbstractScalarPrior, Beta, Empirical, Numeric
+
+_DRAWS = 20_000  # of θ, by which the mean count is known
 
 
 class Geometric(AbstractUnboundedFamily):
@@ -25,6 +29,8 @@ class Geometric(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "geometric"
+    title: ClassVar[str] = "failures before the first success (geometric)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
     conjugate: ClassVar[type] = Beta
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = 0.0
@@ -78,6 +84,12 @@ class Geometric(AbstractUnboundedFamily):
 
     def log_above(self, x: float, theta: Float[Array, "..."]) -> Float[Array, "..."]:
         return max(x, 0.0) * jnp.log1p(-theta)
+
+    def recorded_belief(self, belief: Beta, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
+        with jax.enable_x64(True):
+            theta = np.asarray(belief.sample(jax.random.key(0), (_DRAWS,)), dtype=float)
+        with np.errstate(all="ignore"):
+            return (Empirical.of((1 - theta) / theta),)
 
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         theta = draws["theta"]

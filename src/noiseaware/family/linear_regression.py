@@ -12,6 +12,7 @@ covariance (NormalInverseWishart: nothing is approximated), or any law with know
 then taken as normal).
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -25,6 +26,7 @@ from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import all_pairs, checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.multivariate_normal import (
     MultivariateNormal,
     evidence_of_count,
@@ -54,6 +56,13 @@ class LinearRegression(AbstractQuadraticFamily):
     y: str = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "linear_regression"
+    title: ClassVar[str] = "a quantity and what explains it (linear regression)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {
+        "coefficients": Meaning(
+            "the coefficients", ", the intercept last", entry="the coefficient of {}", last="the intercept"
+        ),
+        "variance": Meaning("the variance", " about the line"),
+    }
     conjugate: ClassVar[type] = NormalInverseGamma
     parameters: ClassVar[tuple[str, ...]] = ("coefficients", "variance")
     is_integer: ClassVar[bool] = False
@@ -71,6 +80,10 @@ class LinearRegression(AbstractQuadraticFamily):
     @property
     def dimension(self) -> int:
         return len(self.x) + 1
+
+    @property
+    def predictor(self) -> "LinearRegression":
+        return self
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float, Key, Num
 from noiseaware.family._family import Bounds
 from noiseaware.family._generalized import AbstractGeneralizedLinear
 from noiseaware.family._moment import checked_columns, checked_intervals
+from noiseaware.family.glossary import Meaning
 
 _YES_OR_NO = (0.0, 1.0)
 
@@ -27,6 +28,12 @@ class LogisticRegression(AbstractGeneralizedLinear):
     y: str = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "logistic_regression"
+    title: ClassVar[str] = "yes or no, and what explains it (logistic regression)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {
+        "coefficients": Meaning(
+            "the coefficients", ", of log odds, the intercept last", entry="the coefficient of {}", last="the intercept"
+        )
+    }
 
     def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
         self.x = checked_columns("x", x)

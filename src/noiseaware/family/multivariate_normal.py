@@ -3,6 +3,7 @@
 t(x) = (u, uuᵀ)        conjugate to NormalInverseWishart
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -17,8 +18,9 @@ from noiseaware.family._family import Bounds, check_conjugate
 from noiseaware.family._moment import checked_columns, checked_intervals
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
-from noiseaware.prior import NormalInverseWishart, Numeric
+from noiseaware.prior import AbstractScalarPrior, NormalInverseWishart, Numeric
 from noiseaware.triangular import cholesky, solve
 
 
@@ -28,6 +30,11 @@ class MultivariateNormal(AbstractQuadraticFamily):
     names: tuple[str, ...] = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "multivariate_normal"
+    title: ClassVar[str] = "measurements of several kinds (multivariate normal)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {
+        "mean": Meaning("the means", entry="the mean of {}"),
+        "covariance": Meaning("the covariances", entry="the covariance of {} and {}", twice="the variance of {}"),
+    }
     conjugate: ClassVar[type] = NormalInverseWishart
     parameters: ClassVar[tuple[str, ...]] = ("mean", "covariance")
     is_integer: ClassVar[bool] = False
@@ -104,6 +111,14 @@ class MultivariateNormal(AbstractQuadraticFamily):
         """Mean and covariance of u."""
         parts = self.named(theta)
         return (parts["mean"] - self.centre) / self.half, parts["covariance"] / self._outer
+
+    @property
+    def law(self) -> str | None:
+        return "normal" if self.is_altered else None
+
+    def recorded_belief(self, belief: NormalInverseWishart, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
+        means, variances = zip(*belief.columns(), strict=True)
+        return *means, *variances
 
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         """Of each column by itself."""

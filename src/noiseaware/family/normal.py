@@ -7,6 +7,7 @@ With both unknown, u = (x − centre)/half takes the bounds to ±1, where they a
 m = (mean − centre)/half and v = variance/half².
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -28,6 +29,7 @@ from noiseaware.family._family import (
     checked_positive,
 )
 from noiseaware.family._power import AbstractPowerFamily
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.multivariate_normal import MultivariateNormal
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Normal as NormalPrior
@@ -51,6 +53,8 @@ class NormalMean(AbstractUnboundedFamily):
     outside: Outside = eqx.field(static=True)
     variance: float = eqx.field(static=True)
     name: ClassVar[str] = "normal"
+    title: ClassVar[str] = "measurements (normal)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"mean": Meaning("the mean")}
     conjugate: ClassVar[type] = NormalPrior
     parameters: ClassVar[tuple[str, ...]] = ("mean",)
     ceiling: ClassVar[float] = float("inf")
@@ -128,6 +132,8 @@ class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "normal"
+    title: ClassVar[str] = NormalMean.title
+    glossary: ClassVar[Mapping[str, Meaning]] = {**NormalMean.glossary, "variance": Meaning("the variance")}
     conjugate: ClassVar[type] = NormalInverseGamma
     parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")
     is_integer: ClassVar[bool] = False
@@ -190,6 +196,12 @@ class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         both = draws["mean"], draws["variance"]
         return recorded.of(self, both, recorded.normal, *both, is_altered=is_altered)
+
+    @property
+    def remedy(self) -> str:
+        if self.bounds is not None and self.bounds[0] >= 0:
+            return "Wider bounds would help or, for a positive skewed column, the gamma family."
+        return super().remedy
 
     def as_quadratic(self, prior: Any) -> tuple[MultivariateNormal, NormalInverseWishart] | None:
         if self.is_altered:

@@ -3,6 +3,7 @@
 t(x) = x        η = log θ        A(η) = e^η
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 from noiseaware.family import recorded
 from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
 from noiseaware.family._special import log_gammainc, log_gammaincc
+from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Gamma, Numeric
 
@@ -26,6 +28,8 @@ class Poisson(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "poisson"
+    title: ClassVar[str] = "counts of events (Poisson)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the mean count")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = float("inf")

@@ -7,6 +7,7 @@ Of a count clamped to bounds (low, high), what is missing from the upper one is 
     h₁ = high − Σ_{j<high} (high − c(j)) p_j        h₂ = high² − Σ_{j<high} (high² − c(j)²) p_j
 """
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from jaxtyping import Array, Float, Key, Num
 from noiseaware.family._family import Bounds, checked_whole_bounds
 from noiseaware.family._generalized import AbstractGeneralizedLinear
 from noiseaware.family._moment import checked_columns, checked_intervals
+from noiseaware.family.glossary import Meaning
 
 _LARGEST = 300.0  # of a: e^a is still a number, and its square is one too
 _MOST = 1e9  # of a simulated count's mean
@@ -32,6 +34,15 @@ class PoissonRegression(AbstractGeneralizedLinear):
     y: str = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "poisson_regression"
+    title: ClassVar[str] = "counts of events, and what explains them (Poisson regression)"
+    glossary: ClassVar[Mapping[str, Meaning]] = {
+        "coefficients": Meaning(
+            "the coefficients",
+            ", of the log mean, the intercept last",
+            entry="the coefficient of {}",
+            last="the intercept",
+        )
+    }
 
     def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
         self.x = checked_columns("x", x)

@@ -5,18 +5,16 @@ They are about the model and the release, not about how well the posterior of th
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from noiseaware.evidence.possible import FAR, farthest
-from noiseaware.family import AbstractFamily, MultivariateNormal, NormalMeanVariance
+from noiseaware.family import AbstractFamily
+from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.posterior.predictive import LEAST
 from noiseaware.posterior.recorded import beyond, is_dropped, prior_draws
-from noiseaware.report.words import impossible, number, shown
-
-if TYPE_CHECKING:
-    from noiseaware.posterior.posterior import Posterior
+from noiseaware.report.number import number, shown
+from noiseaware.report.release_words import impossible
 
 MOST_MOVED = 0.1
 """The share of a column's records that may be taken for moved before it is said."""
@@ -26,13 +24,13 @@ _LEAST_WRITTEN = 1e-12
 _TOLD = 0.01  # of the records beyond a bound: fewer are not told
 
 
-def of(posterior: "Posterior") -> tuple[str, ...]:
+def of(posterior: AbstractPosterior) -> tuple[str, ...]:
     """All sentences there are on a posterior."""
     moved = (_moved(posterior, column) for column in posterior.moved if _is_many(posterior, column))
     return (*_impossible(posterior), *_conflict(posterior), *moved)
 
 
-def of_many(posteriors: "Sequence[Posterior]", what: str) -> str | None:
+def of_many(posteriors: Sequence[AbstractPosterior], what: str) -> str | None:
     """One sentence on how many of these speak against what is taken for granted, and the first that does so."""
     places = [place for place, posterior in enumerate(posteriors) if posterior.concerns]
     if not places:
@@ -47,13 +45,13 @@ def of_many(posteriors: "Sequence[Posterior]", what: str) -> str | None:
     )
 
 
-def _impossible(posterior: "Posterior") -> list[str]:
+def _impossible(posterior: AbstractPosterior) -> list[str]:
     """On releases that lie farther from what tables have than noise reaches."""
     far = [release for release in posterior.releases if (found := farthest(release)) and found.distance > FAR]
     return [sentence for release in far if (sentence := impossible(release)) is not None]
 
 
-def _conflict(posterior: "Posterior") -> list[str]:
+def _conflict(posterior: AbstractPosterior) -> list[str]:
     """On a prior under which the release is all but impossible."""
     if posterior.tail is None or posterior.tail >= LEAST:
         return []
@@ -65,7 +63,7 @@ def _conflict(posterior: "Posterior") -> list[str]:
     return [f"The prior and the release disagree: {sentence} the two. {asks}"]
 
 
-def _is_many(posterior: "Posterior", column: str) -> bool:
+def _is_many(posterior: AbstractPosterior, column: str) -> bool:
     """Whether all but few draws take more than a tenth of a column for lying beyond its bounds.
 
     One sum never speaks against a law: of it, only more than the prior had expected is worth a word.
@@ -89,7 +87,7 @@ def _is_one_sum(family: AbstractFamily) -> bool:
     return len(family.statistics) == 1
 
 
-def _moved(posterior: "Posterior", column: str) -> str:
+def _moved(posterior: AbstractPosterior, column: str) -> str:
     """On a column many of whose records are taken for lying beyond its bounds."""
     family, ends = posterior.release.family, posterior.moved[column]
     bounds = _bounds(family, column)
@@ -106,16 +104,7 @@ def _moved(posterior: "Posterior", column: str) -> str:
         rest = "The recorded numbers hold whatever the law, and the parameters as far as it is of this family"
         return f"{told}, more than the prior expected. {rest}."
     wrong = "the recorded numbers hold, and the parameters do not" if posterior.recorded else "slopes may be wrong"
-    return f"{told}. {doubt}: then {wrong}. {_help(family, bounds)}"
-
-
-def _help(family: AbstractFamily, bounds: tuple[float, float]) -> str:
-    """What would help, said of the case at hand."""
-    if isinstance(family, NormalMeanVariance) and bounds[0] >= 0:
-        return "Wider bounds would help or, for a positive skewed column, the gamma family."
-    if isinstance(family, MultivariateNormal) or hasattr(family, "x"):
-        return "Wider bounds would help."
-    return "Wider bounds would help, or another family."
+    return f"{told}. {doubt}: then {wrong}. {family.remedy}"
 
 
 def _bounds(family: AbstractFamily, column: str) -> tuple[float, float]:

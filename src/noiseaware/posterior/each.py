@@ -17,10 +17,11 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractScalarFamily
 from noiseaware.mechanism import Identity
 from noiseaware.posterior import concern
-from noiseaware.posterior.infer import check_finite, checked_prior, checked_seed, drawn
-from noiseaware.posterior.posterior import Posterior, with_convention
+from noiseaware.posterior.infer import check_finite, checked_seed, drawn
+from noiseaware.posterior.posterior import Posterior
 from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import AbstractPrior
+from noiseaware.report.release_words import with_convention
 from noiseaware.sampler import exact
 from noiseaware.sampler.method import method_for
 
@@ -96,7 +97,7 @@ def _kind(release: Release) -> Hashable:
 def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], num_draws: int) -> Iterator[Posterior]:
     """Draws of each by the exact sampler; so many at a time."""
     family = releases[0].family
-    prior = checked_prior(family, prior)
+    prior = family.checked_prior(prior)
     with jax.enable_x64(True):
         own = [own_seed(seed, release.fingerprint) for seed, release in zip(seeds, releases, strict=True)]
         keys = jax.vmap(jax.random.key)(jnp.asarray(own))

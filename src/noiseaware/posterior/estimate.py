@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,13 +39,22 @@ def of_conjugate(name: str, marginal: AbstractScalarPrior, probability: float = 
     return Estimate(name, *marginal.moments(), *map(marginal.quantile, _tails(probability)))
 
 
-def entries(family: AbstractFamily, parameter: str) -> list[tuple[str, tuple[int, ...]]]:
-    """The name and the place of each number of a parameter."""
-    labels = [labels for _, labels in family.axes.get(parameter, ())]
-    if not labels:
-        return [(parameter, ())]
-    places = [p for p in np.ndindex(*map(len, labels)) if len(p) == 1 or p[0] <= p[1]]
-    return [(f"{parameter}[{', '.join(str(a[i]) for a, i in zip(labels, p, strict=True))}]", p) for p in places]
+class Entry(NamedTuple):
+    """One number of a parameter: theta, or theta[level]."""
+
+    name: str
+    labels: tuple[str, ...] = ()
+    place: tuple[int, ...] = ()
+
+
+def entries(family: AbstractFamily, parameter: str) -> list[Entry]:
+    """List the numbers of a parameter; of a symmetric matrix, one half."""
+    axes = [labels for _, labels in family.axes.get(parameter, ())]
+    if not axes:
+        return [Entry(parameter)]
+    places = [place for place in np.ndindex(*map(len, axes)) if len(place) == 1 or place[0] <= place[1]]
+    labels = [tuple(str(axis[i]) for axis, i in zip(axes, place, strict=True)) for place in places]
+    return [Entry(f"{parameter}[{', '.join(own)}]", own, at) for own, at in zip(labels, places, strict=True)]
 
 
 def numbers(family: AbstractFamily, theta: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -53,9 +63,9 @@ def numbers(family: AbstractFamily, theta: Mapping[str, np.ndarray]) -> dict[str
     The axes of a parameter are the last ones; those before them, such as draws, stay.
     """
     return {
-        name: np.asarray(values[..., *place])
+        entry.name: np.asarray(values[..., *entry.place])
         for parameter, values in theta.items()
-        for name, place in entries(family, parameter)
+        for entry in entries(family, parameter)
     }
 
 

@@ -8,7 +8,6 @@ It runs in float64 whatever the user's own JAX setting is.
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -16,11 +15,11 @@ import numpy as np
 from noiseaware.check import whole
 from noiseaware.evidence import several
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractFamily
 from noiseaware.posterior.diagnostic import doubt
-from noiseaware.posterior.posterior import Posterior, with_convention
+from noiseaware.posterior.posterior import Posterior
 from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
+from noiseaware.report.release_words import with_convention
 from noiseaware.sampler import (
     adequacy,
     augmentation,
@@ -29,9 +28,6 @@ from noiseaware.sampler import (
     exact,
 )
 from noiseaware.sampler.method import METHODS, method_for
-
-if TYPE_CHECKING:
-    pass
 
 Truth = float | Mapping[str, object]
 
@@ -73,7 +69,7 @@ def drawn(
         return _infer_given(releases, prior, method, num_draws, seed)
     release = releases[0] if len(releases) == 1 else several.same_table(releases)
     name = method_for(release, method)
-    prior = checked_prior(release.family, prior)
+    prior = release.family.checked_prior(prior)
     seed = checked_seed(num_draws, seed)
     if name != "naive":
         covariate.check(release, prior)
@@ -101,7 +97,7 @@ def _infer_given(
     first, *others = several.checked_tables(releases)
     if method not in ("auto", "exact"):
         raise ValueError(f"method must be one of auto, exact for several tables, got {method!r}.")
-    prior = checked_prior(first.family, prior)
+    prior = first.family.checked_prior(prior)
     assert isinstance(prior, AbstractScalarPrior)
     seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
@@ -144,12 +140,6 @@ def _chosen(name: str, release: Release, prior: AbstractPrior) -> tuple[str, str
     if n <= augmentation.QUICK_RECORDS and release.family.as_quadratic(prior) is None:
         return "augmentation", reason  # of second moments its chains are too slow to be taken unasked
     return name, f"{reason} Take method='augmentation', which is slower and neglects nothing."
-
-
-def checked_prior(family: AbstractFamily, prior: AbstractPrior) -> AbstractPrior:
-    """The prior, with what it leaves unsaid; refused if it does not fit the family."""
-    family.check_prior(prior)
-    return family.completed(prior)
 
 
 def checked_seed(num_draws: int, seed: int | None) -> int:

@@ -12,13 +12,12 @@ import numpy as np
 from noiseaware.check import shown
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.posterior.estimate import PROBABILITY, Estimate, of_draws
+from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import NormalInverseGamma, StudentT
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from noiseaware.posterior.posterior import Posterior
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class Prediction:
         return pd.DataFrame(rows)
 
 
-def predict(posterior: "Posterior", x: object, seed: int) -> Prediction:
+def predict(posterior: AbstractPosterior, x: object, seed: int) -> Prediction:
     """Draws of y for each row of x."""
     rows = rows_of(posterior.release.family, x)
     coefficients, variance = posterior.draws["coefficients"], posterior.draws["variance"]
@@ -78,10 +77,10 @@ def of_conjugate(belief: NormalInverseGamma, x: np.ndarray) -> tuple[list[Studen
 
 
 def regression_of(family: AbstractFamily) -> LinearRegression:
-    """The family, if it is one that predicts."""
-    if not isinstance(family, LinearRegression):
+    """Return the regression that predicts; refuse a family that has none."""
+    if family.predictor is None:
         raise ValueError(f"a prediction must follow a linear regression, got the {family.name} family.")
-    return family
+    return family.predictor
 
 
 def rows_of(family: AbstractFamily, x: object) -> np.ndarray:

@@ -172,7 +172,7 @@ def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
         case MultivariateNormal():
             return _of_columns(family, prior, family.pairs)
         case LinearRegression() | AbstractGeneralizedLinear():
-            return _of_regression(family, *family.parted(prior))
+            return _of_regression(family, *family.parted(prior))  # type: ignore[arg-type]
     return {}
 
 

@@ -4,30 +4,14 @@ The law behind the bounds is the family's choice; E c and Var c of the recorded 
 parameters, and hold what was released whatever that law is (family/recorded.py). A variance is told where squares were
 released too. Dropped records have none: their sum is P(kept)·E[x | kept], of which the law alone, or the share of empty
 and sentinel cells, says how it splits.
-
-The naive analyst takes the noisy sums for the true ones, and so the mean that they have:
-
-    one column, Σx        E x of the naive posterior's law
-    gamma, Σx and Σx²     Student's t about the mean, and an inverse gamma about the variance
 """
-
-from collections.abc import Sequence
 
 import jax
 import numpy as np
 
-from noiseaware.evidence.release import Release
-from noiseaware.family import (
-    AbstractFamily,
-    AbstractPowerFamily,
-    Exponential,
-    GammaRate,
-    GammaShapeRate,
-    Geometric,
-    MultivariateNormal,
-)
+from noiseaware.family import AbstractFamily
 from noiseaware.family.recorded import Recorded
-from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Empirical, InverseGamma, StudentT
+from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Empirical
 
 MEAN, VARIANCE = "recorded mean", "recorded variance"
 _DRAWS = 20_000
@@ -43,7 +27,7 @@ def numbers(family: AbstractFamily, draws: dict[str, np.ndarray], *, is_altered:
     if found is None or is_dropped(family):
         return {}
     kinds = {MEAN: found.mean} | ({VARIANCE: found.variance} if _has_squares(family) else {})
-    if not isinstance(family, MultivariateNormal):
+    if found.mean.ndim == 1:
         return kinds
     return {f"{kind}[{c}]": values[..., j] for kind, values in kinds.items() for j, c in enumerate(family.columns)}
 
@@ -78,41 +62,10 @@ def prior_draws(family: AbstractFamily, prior: AbstractPrior) -> dict[str, np.nd
     return {name: np.asarray(values) for name, values in family.named(theta).items()}
 
 
-def naive(release: Release, belief: AbstractPrior) -> Sequence[AbstractScalarPrior]:
-    """What the naive analyst believes of each of `numbers`, from the naive posterior."""
-    family = release.family
-    match family:
-        case GammaShapeRate():
-            return _of_sums(release, family)
-        case Exponential() | GammaRate():
-            (rate,) = belief.marginals()
-            return [InverseGamma(rate.shape, rate.rate * getattr(family, "shape", 1.0))]  # type: ignore[attr-defined]
-        case Geometric():
-            with jax.enable_x64(True):
-                theta = np.asarray(belief.sample(jax.random.key(0), (_DRAWS,)), dtype=float)
-            with np.errstate(all="ignore"):
-                return [Empirical.of((1 - theta) / theta)]
-        case MultivariateNormal():
-            means, variances = zip(*belief.columns(), strict=True)  # type: ignore[attr-defined]
-            return [*means, *variances]
-    return belief.marginals()
-
-
 def is_dropped(family: AbstractFamily) -> bool:
     """Whether a record outside the bounds adds nothing to the sums."""
     return getattr(family, "outside", "clamp") == "drop"
 
 
-def _of_sums(release: Release, family: GammaShapeRate) -> list[AbstractScalarPrior]:
-    """As of n records whose mean and variance are told by the noisy sums alone."""
-    n = release.likely_n
-    average, square = release.values / n
-    (half,), (centre,) = family.half, family.centre
-    spread = max(square - average**2, 1e-12)
-    dof = max(n - 1.0, 1.0)
-    scale = float(half * np.sqrt(spread / n))
-    return [StudentT(dof, float(centre + half * average), scale), InverseGamma(0.5 * dof, 0.5 * dof * half**2 * spread)]
-
-
 def _has_squares(family: AbstractFamily) -> bool:
-    return isinstance(family, AbstractPowerFamily | MultivariateNormal)
+    return len(family.statistics) > len(family.columns or ("x",))

@@ -15,15 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from noiseaware.family import LinearRegression
+from noiseaware.posterior.estimate import entries
+from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.posterior.prediction import of_conjugate, regression_of
+from noiseaware.report.number import shown
 from noiseaware.report.plot import NAIVE, POSTERIOR, PRIOR, TRUTH, grid, legend, wrapped
-from noiseaware.report.words import PERCENT, shown
+from noiseaware.report.posterior_words import PERCENT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from noiseaware.posterior.posterior import Posterior
 
 _POINTS = 81
 _MOST_DRAWS = 4000
@@ -33,7 +35,11 @@ _TAILS = (0.025, 0.25, 0.5, 0.75, 0.975)
 
 
 def bands(
-    posterior: "Posterior", column: str | None = None, *, data: object = None, truths: dict[str, float] | None = None
+    posterior: AbstractPosterior,
+    column: str | None = None,
+    *,
+    data: object = None,
+    truths: dict[str, float] | None = None,
 ) -> "Figure":
     """A panel for each covariate, or for one of them."""
     family = regression_of(posterior.release.family)
@@ -60,7 +66,7 @@ def bands(
     return figure
 
 
-def _places(posterior: "Posterior", family: LinearRegression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _places(posterior: AbstractPosterior, family: LinearRegression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of each covariate: where it is held, the ends of its axis, and where most records are, by the noisy moments."""
     release, p = posterior.release, len(family.x)
     with jax.enable_x64(True):
@@ -74,7 +80,7 @@ def _places(posterior: "Posterior", family: LinearRegression) -> tuple[np.ndarra
     return family.centre[:p], ends, usual.clip(ends[:, :1], ends[:, 1:])
 
 
-def _panel(axes: "Axes", posterior: "Posterior", rows: np.ndarray, j: int, truths: dict[str, float]) -> None:
+def _panel(axes: "Axes", posterior: AbstractPosterior, rows: np.ndarray, j: int, truths: dict[str, float]) -> None:
     x = rows[:, j]
     coefficients, variance = (posterior.draws[name][:: _stride(posterior)] for name in ("coefficients", "variance"))
     line = coefficients[:, :-1] @ rows.T + coefficients[:, -1:]
@@ -89,7 +95,7 @@ def _panel(axes: "Axes", posterior: "Posterior", rows: np.ndarray, j: int, truth
         axes.plot(x, edge, color=POSTERIOR, linewidth=1.1, linestyle=(0, (4, 2.5)), label=label)
     if posterior.method != "naive":
         _naive(axes, posterior, rows, x)
-    names = [f"coefficients[{name}]" for name in (*posterior.release.family.x, "intercept")]  # type: ignore[attr-defined]
+    names = [entry.name for entry in entries(posterior.release.family, "coefficients")]
     if all(name in truths for name in names):
         true = np.array([truths[name] for name in names])
         axes.plot(x, rows @ true[:-1] + true[-1], color=TRUTH, linewidth=1.5, linestyle=(0, (1, 1.5)), label="truth")
@@ -98,11 +104,11 @@ def _panel(axes: "Axes", posterior: "Posterior", rows: np.ndarray, j: int, truth
     axes.tick_params(labelsize=9)
 
 
-def _stride(posterior: "Posterior") -> int:
+def _stride(posterior: AbstractPosterior) -> int:
     return max(1, posterior.num_draws // _MOST_DRAWS)
 
 
-def _naive(axes: "Axes", posterior: "Posterior", rows: np.ndarray, x: np.ndarray) -> None:
+def _naive(axes: "Axes", posterior: AbstractPosterior, rows: np.ndarray, x: np.ndarray) -> None:
     """The line of someone who does not know of the noise, and its band."""
     line, _ = of_conjugate(posterior.release.family.parted(posterior.naive)[0], rows)
     low, middle, high = ([at.quantile(q) for at in line] for q in (_TAILS[0], 0.5, _TAILS[-1]))

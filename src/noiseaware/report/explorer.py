@@ -19,9 +19,11 @@ from typing import Any
 from noiseaware.evidence.release import Release
 from noiseaware.posterior.infer import infer
 from noiseaware.prior import AbstractPrior
-from noiseaware.report import words
+from noiseaware.report.number import shown
 from noiseaware.report.page import rendered
 from noiseaware.report.plot import curves
+from noiseaware.report.posterior_words import cells, exactness, headline
+from noiseaware.report.release_words import brief, facts
 from noiseaware.sampler.method import METHODS, method_for
 from noiseaware.study.plan import Plan, plan
 
@@ -48,7 +50,7 @@ class Explorer:
         """The answer to a question; a ValueError says in a sentence what is wrong with it."""
         known = {"/posterior": self._posterior, "/plan": self._plan}
         if path not in known:
-            raise ValueError(f"path must be one of {', '.join(known)}, got {words.shown(path)}.")
+            raise ValueError(f"path must be one of {', '.join(known)}, got {shown(path)}.")
         with self._busy:
             return known[path](asked)
 
@@ -65,9 +67,9 @@ class Explorer:
             numbers.append({"label": number.label, "is_log": number.is_log, "top": number.top, **of})
         return {
             "numbers": numbers,
-            "headline": words.headline(posterior),
+            "headline": headline(posterior),
             "method": posterior.method,
-            "exactness": words.exactness(posterior),
+            "exactness": exactness(posterior),
             "concerns": list(posterior.concerns),
             "milliseconds": 1000 * (time.perf_counter() - started),
         }
@@ -77,7 +79,7 @@ class Explorer:
         found = replace(self._start(str(asked.get("prior", ""))), n=n, epsilon=epsilon)
         at = [replace(found, epsilon=cost).width for cost in _COSTS]
         return {
-            "widths": [{"name": words.shown(name), "width": width} for name, width in found.by_parameter.items()],
+            "widths": [{"name": shown(name), "width": width} for name, width in found.by_parameter.items()],
             "floor": found.floor,
             "records_worth": found.records_worth,
             "curve": {"epsilon": list(_COSTS), "width": at},
@@ -96,7 +98,7 @@ class Explorer:
 def _number(asked: dict[str, Any], name: str, low: float, high: float) -> float:
     value = asked.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {words.shown(value)}.")
+        raise ValueError(f"{name} must be a number from {low:g} to {high:g}, got {shown(value)}.")
     return float(value)
 
 
@@ -105,7 +107,7 @@ def _plain(values) -> list[float]:
 
 
 def _estimate(estimate) -> dict[str, Any]:
-    mean, _, interval = words.cells(estimate)
+    mean, _, interval = cells(estimate)
     return {"low": estimate.low, "high": estimate.high, "mean": estimate.mean, "text": f"{mean} ({interval})"}
 
 
@@ -121,8 +123,8 @@ def page(release: Release, prior: str, nonce: str) -> str:
     methods = [name for name in METHODS if _serves(name, release)]
     return rendered(
         "explore.html",
-        brief=words.brief(release),
-        facts=words.facts(release),
+        brief=brief(release),
+        facts=facts(release),
         methods=["auto", *methods],
         start={"prior": prior, "n": release.likely_n},
         nonce=nonce,

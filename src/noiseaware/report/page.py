@@ -11,57 +11,67 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from noiseaware.family import LinearRegression
+from noiseaware.file import __version__
 from noiseaware.mechanism import Identity
-from noiseaware.report import words
+from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.report.band import bands
+from noiseaware.report.number import listed, number, several, shown
 from noiseaware.report.plot import densities
+from noiseaware.report.posterior_words import (
+    PERCENT,
+    behind,
+    belief,
+    between,
+    cells,
+    exactness,
+    gloss,
+    headline,
+    naive_headline,
+    parameter,
+    under_the_prior,
+)
+from noiseaware.report.release_words import facts, impossible
 from noiseaware.study.width import records_worth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from noiseaware.posterior.estimate import Estimate
-    from noiseaware.posterior.posterior import Posterior
     from noiseaware.study.calibration import Calibration
 
 
 _MOST_COSTS = 6
 
 
-def page(posterior: "Posterior", truths: dict[str, float], calibration: "Calibration | None" = None) -> str:
+def page(posterior: AbstractPosterior, truths: dict[str, float], calibration: "Calibration | None" = None) -> str:
     """The whole page as HTML text."""
     import markupsafe
 
-    from noiseaware import __version__
-
-    is_regression = isinstance(posterior.release.family, LinearRegression)
+    is_regression = posterior.release.family.predictor is not None
     return rendered(
         "report.html",
         title=_title(posterior),
-        headline=words.headline(posterior),
-        impossible=next(
-            (s for s in map(words.impossible, posterior.releases) if s and s not in posterior.concerns), None
-        ),
-        naive=words.naive_headline(posterior),
-        exactness=words.exactness(posterior),
-        facts=[fact for release in posterior.releases for fact in words.facts(release)],
-        percent=words.PERCENT,
+        headline=headline(posterior),
+        impossible=next((s for s in map(impossible, posterior.releases) if s and s not in posterior.concerns), None),
+        naive=naive_headline(posterior),
+        exactness=exactness(posterior),
+        facts=[fact for release in posterior.releases for fact in facts(release)],
+        percent=PERCENT,
         rows=_rows(posterior),
         cost=_cost(posterior),
         calibration=None if calibration is None else _calibration(calibration),
         diagnostics=_diagnostics(posterior),
-        under_the_prior=None if posterior.tail is None else words.under_the_prior(posterior.tail),
-        truths=[(words.shown(name), words.number(value)) for name, value in truths.items()],
+        under_the_prior=None if posterior.tail is None else under_the_prior(posterior.tail),
+        truths=[(shown(name), number(value)) for name, value in truths.items()],
         # drawn here; matplotlib escapes the names in it
         figure=markupsafe.Markup(svg(densities(posterior, truths))),
         band=markupsafe.Markup(svg(bands(posterior, truths=truths), "band")) if is_regression else None,
         band_alternative=_band_alternative(posterior) if is_regression else None,
         is_regression=is_regression,
         alternative=_alternative(posterior, truths),
-        prior=words.belief(posterior.release, posterior.prior),
+        prior=belief(posterior.release, posterior.prior),
         behind=_behind(posterior),
-        parameter=" and ".join(words.gloss(posterior.release, name) for name in posterior.draws),
+        parameter=" and ".join(gloss(posterior.release, name) for name in posterior.draws),
         posterior=posterior,
         version=__version__,
     )
@@ -95,31 +105,31 @@ def svg(figure: "Figure", salt: str = "noiseaware") -> str:
     return element.replace("<svg", '<svg aria-hidden="true"', 1)
 
 
-def _title(posterior: "Posterior") -> str:
+def _title(posterior: AbstractPosterior) -> str:
     family = posterior.release.family
-    if isinstance(family, LinearRegression):
-        return f"What the release of {words.shown(family.y)} given {words.several(family.x)} supports"
-    of = f" of {words.several(family.columns)}" if family.columns else ""
+    if (line := family.predictor) is not None:
+        return f"What the release of {shown(line.y)} given {several(line.x)} supports"
+    of = f" of {several(family.columns)}" if family.columns else ""
     return f"What the release{of} supports"
 
 
-def _behind(posterior: "Posterior") -> str | None:
+def _behind(posterior: AbstractPosterior) -> str | None:
     """What the parameters are, where recorded numbers stand before them."""
-    law = words.behind(posterior.release)
+    law = behind(posterior.release)
     if law is None or not posterior.recorded:
         return None
-    return f"{' and '.join(words.parameter(posterior.release, name) for name in posterior.draws)} of {law}"
+    return f"{' and '.join(parameter(posterior.release, name) for name in posterior.draws)} of {law}"
 
 
-def _rows(posterior: "Posterior") -> list[dict]:
+def _rows(posterior: AbstractPosterior) -> list[dict]:
     """Posterior and naive estimates of each number, as text."""
     return [
-        {"name": words.shown(own.name), "own": _cells(own), "naive": _cells(naive)}
+        {"name": shown(own.name), "own": _cells(own), "naive": _cells(naive)}
         for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
     ]
 
 
-def _cost(posterior: "Posterior") -> str | None:
+def _cost(posterior: AbstractPosterior) -> str | None:
     """What the noise cost, in records."""
     if posterior.others or posterior.method == "naive" or isinstance(posterior.release.mechanism, Identity):
         return None
@@ -130,12 +140,9 @@ def _cost(posterior: "Posterior") -> str | None:
     if not worth:
         return None
     n = posterior.release.likely_n
-    told = [f"{min(w, n):,.0f} about {words.parameter(posterior.release, name)}" for name, w in worth.items()]
-    more = "; and so on" * (len(told) > _MOST_COSTS)
-    return (
-        f"Through the noise, the {n:,} records tell as much as so many would without it, if the truth is at the "
-        f"posterior mean: {'; '.join(told[:_MOST_COSTS])}{more}."
-    )
+    each = [f"about {parameter(posterior.release, name)} as {min(w, n):,.0f} records" for name, w in worth.items()]
+    told = listed([*each[:_MOST_COSTS], *(["so on"] if len(each) > _MOST_COSTS else [])])
+    return f"With this noise, {n:,} records carry as much information {told} would without it (at the posterior mean)."
 
 
 def _calibration(calibration: "Calibration") -> dict:
@@ -148,7 +155,7 @@ def _calibration(calibration: "Calibration") -> dict:
         for name, distance in calibration.by_parameter.items()
     ]
     is_right = calibration.ks <= critical
-    verdict = "as far as can be told it is right here" if is_right else "it is not right here"
+    verdict = "no miscalibration was detected" if is_right else "it is miscalibrated here"
     sentence = (
         f"The method was tried on {calibration.num_trials:,} simulated tables of the prior, each released with such "
         f"noise: {verdict}. The largest distance of its ranks from uniform is {calibration.ks:.3f}; 99 % of right "
@@ -158,14 +165,14 @@ def _calibration(calibration: "Calibration") -> dict:
 
 
 def _cells(estimate: "Estimate") -> dict[str, str]:
-    return dict(zip(("mean", "sd", "interval"), words.cells(estimate), strict=True))
+    return dict(zip(("mean", "sd", "interval"), cells(estimate), strict=True))
 
 
-def _diagnostics(posterior: "Posterior") -> list[dict[str, str]]:
+def _diagnostics(posterior: AbstractPosterior) -> list[dict[str, str]]:
     table = posterior.summary()
     return [
         {
-            "name": words.shown(name),
+            "name": shown(name),
             "mcse": f"{row['mcse_mean']:.2g}",
             "bulk": f"{row['ess_bulk']:,.0f}",
             "tail": f"{row['ess_tail']:,.0f}",
@@ -175,22 +182,20 @@ def _diagnostics(posterior: "Posterior") -> list[dict[str, str]]:
     ]
 
 
-def _alternative(posterior: "Posterior", truths: dict[str, float]) -> str:
+def _alternative(posterior: AbstractPosterior, truths: dict[str, float]) -> str:
     """The figure for someone who cannot see it."""
     parts = [
-        f"{words.shown(own.name)}: posterior {words.between(own)}, naive posterior {words.between(naive)}"
-        + (f", truth {words.number(truths[own.name])}" if own.name in truths else "")
+        f"{shown(own.name)}: posterior {between(own)}, naive posterior {between(naive)}"
+        + (f", truth {number(truths[own.name])}" if own.name in truths else "")
         for own, naive in zip(posterior.estimates(), posterior.naive_estimates(), strict=True)
     ]
-    return (
-        f"Densities of posterior, naive posterior and prior, with {words.PERCENT} intervals. " + "; ".join(parts) + "."
-    )
+    return f"Densities of posterior, naive posterior and prior, with {PERCENT} intervals. " + "; ".join(parts) + "."
 
 
-def _band_alternative(posterior: "Posterior") -> str:
+def _band_alternative(posterior: AbstractPosterior) -> str:
     """The picture of the line, for someone who cannot see it."""
-    family = posterior.release.family
+    line = posterior.release.family.predictor
     return (
-        f"The regression line of {words.shown(family.y)} over {words.several(family.x)}, "  # type: ignore[attr-defined]
-        f"with its 50 % and {words.PERCENT} credible bands, the {words.PERCENT} predictive band, and the naive line."
+        f"The regression line of {shown(line.y)} over {several(line.x)}, "
+        f"with its 50 % and {PERCENT} credible bands, the {PERCENT} predictive band, and the naive line."
     )

@@ -15,17 +15,16 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from noiseaware.family import Categorical
 from noiseaware.posterior.estimate import PROBABILITY, Estimate
+from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.posterior.recorded import MEAN, VARIANCE
 from noiseaware.prior import AbstractScalarPrior
-from noiseaware.report.words import PERCENT, gloss, level
+from noiseaware.report.posterior_words import PERCENT, gloss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from noiseaware.posterior.posterior import Posterior
 
 POSTERIOR, NAIVE, PRIOR, TRUTH = "#1d5fa3", "#c4560a", "#6b7280", "#0f172a"
 _POINTS = 600
@@ -59,7 +58,7 @@ class Curves:
         return float(1.08 * max(highest, min(self.naive.max(), _TALLEST * highest)))
 
 
-def densities(posterior: "Posterior", truths: dict[str, float]) -> "Figure":
+def densities(posterior: AbstractPosterior, truths: dict[str, float]) -> "Figure":
     """A figure with a panel for each number of the parameter, or for the first of very many."""
     numbers = len(posterior.marginals())
     shown = curves(posterior, truths)
@@ -93,7 +92,7 @@ def grid(count: int, alone: tuple[float, float], height: float) -> tuple["Figure
 
 
 def curves(
-    posterior: "Posterior", truths: dict[str, float], probability: float = PROBABILITY, points: int = _POINTS
+    posterior: AbstractPosterior, truths: dict[str, float], probability: float = PROBABILITY, points: int = _POINTS
 ) -> list[Curves]:
     """What there is to show of each number of the parameter, or of the first of very many."""
     draws, priors, naives = posterior.marginals(), posterior.prior_marginals(), posterior.naive_marginals()
@@ -208,9 +207,7 @@ def _frame(axes: "Axes", top: float, window: tuple[float, float], *, is_log: boo
     axes.tick_params(labelsize=9)
 
 
-def _label(posterior: "Posterior", name: str, *, is_log: bool) -> str:
-    if isinstance(posterior.release.family, Categorical):
-        return f"probability of {level(name)[:24]}"
+def _label(posterior: AbstractPosterior, name: str, *, is_log: bool) -> str:
     meaning = gloss(posterior.release, name)
     is_plain = f"{meaning} of ".startswith(f"the {name} of ") or "[" in name or name in (MEAN, VARIANCE)
     label = wrapped(meaning.removeprefix("the ")) if is_plain else f"{name}: {meaning}".replace(", of ", ",\nof ")

@@ -12,7 +12,6 @@ import numpy as np
 
 from noiseaware.family import Bernoulli
 from noiseaware.prior import Beta
-from noiseaware.report.words import prior_words
 from noiseaware.reproduce.output import save
 from noiseaware.study.calibration import Calibration, calibrate
 
@@ -51,7 +50,7 @@ def compute(num_trials: int, settings: Sequence[tuple[int, float, Beta]], *, see
         Point(
             n,
             epsilon,
-            prior_words(prior),
+            str(prior),
             method,
             calibrate(Bernoulli(), prior, n=n, epsilon=epsilon, method=method, num_trials=num_trials, seed=seed + i),
         )

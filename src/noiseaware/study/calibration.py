@@ -21,7 +21,7 @@ from noiseaware.evidence.release import NoisyCount, likely
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.posterior.estimate import numbers
-from noiseaware.posterior.posterior import Posterior
+from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Neighbours, Number
 from noiseaware.sampler import exact
@@ -113,7 +113,7 @@ def _check_alone(method: str, neighbours: str, others: tuple) -> None:
 
 
 def calibrate(
-    family: "AbstractFamily | Posterior",
+    family: "AbstractFamily | AbstractPosterior",
     prior: AbstractPrior | None = None,
     *,
     n: int | None = None,
@@ -135,7 +135,7 @@ def calibrate(
     neighbours="add_remove", n is the noisy number of records that was released. Given a posterior alone, its own
     method is tried at its very setting.
     """
-    if isinstance(family, Posterior):
+    if isinstance(family, AbstractPosterior):
         _check_alone(method, neighbours, (prior, n, epsilon, rho, delta, mechanism, theta))
         return _at(family, num_trials, seed)
     prior = checked(family, prior, n=n, num_trials=num_trials)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def calibrate(
     return _calibrated(family, prior, mechanism, known, drawn_by, theta, num_trials, seed)
 
 
-def _at(posterior: Posterior, num_trials: int, seed: int | None) -> Calibration:
+def _at(posterior: AbstractPosterior, num_trials: int, seed: int | None) -> Calibration:
     release, family = posterior.release, posterior.release.family
     if posterior.others or release.within is not None:
         raise ValueError("posterior must be of one release without intervals, to be calibrated at its setting.")

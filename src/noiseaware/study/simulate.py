@@ -25,7 +25,6 @@ from noiseaware.check import whole
 from noiseaware.evidence.release import NoisyCount
 from noiseaware.family import AbstractFamily, AbstractMomentFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
-from noiseaware.posterior.infer import checked_prior
 from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.privacy import N_SHARE, Neighbours, Number, Pure, check_neighbours, kept_by, part_of, promised
 from noiseaware.sampler.method import METHODS, checked_method
@@ -193,7 +192,7 @@ def count(
 
 def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> AbstractPrior:
     """The prior in full; a setting that cannot be simulated is refused."""
-    prior = checked_prior(family, prior)
+    prior = family.checked_prior(prior)
     for name, value in (("n", n), ("num_trials", num_trials)):
         whole(name, value)
     return prior

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import noiseaware
 from noiseaware.custodian.ledger.ledger import Entry, Ledger
 from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.program.noise import Drawn, Noisy, check_drawable, chosen, flat, noised, sampled
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.evidence.release import Origin, Release
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
+from noiseaware.file import __version__
 from noiseaware.privacy import Relation
 from noiseaware.program.language.database import Database, Records
 from noiseaware.program.language.distribution import Distribution, Inferred, Posteriors
@@ -35,14 +35,16 @@ from noiseaware.program.language.expression import TERMS, Draw, Record, Sample, 
 from noiseaware.program.language.known import known
 from noiseaware.program.language.mechanism import Applied, Mechanism
 from noiseaware.program.proof import lattice
+from noiseaware.program.proof.certificate import AbstractCertificate
 from noiseaware.program.proof.scope import used
-from noiseaware.program.proof.verdict import Certified
 
 _COLUMN = "record"
 _MOST_CANDIDATES = 200_000
 
 
-def execute(certificate: Certified, table: Any, *, ledger: str | os.PathLike | Ledger | None = None) -> dict[int, Any]:
+def execute(
+    certificate: AbstractCertificate, table: Any, *, ledger: str | os.PathLike | Ledger | None = None
+) -> dict[int, Any]:
     """The public value of each part of what a certified program returns for a table, by the part's id."""
     program, source = certificate.program, _table(table, certificate.program.records)
     exponent = _exponent(program.records)
@@ -115,7 +117,7 @@ def _exponent(records: Records) -> int:
     return math.floor(math.log2(2**61 // MOST_RECORDS) - math.log2(largest))
 
 
-def _check_size(certificate: Certified, n: int) -> None:
+def _check_size(certificate: AbstractCertificate, n: int) -> None:
     """Refuse a size that is not the declared one, or that has too many posteriors: both are public."""
     declared = certificate.program.records.size
     if declared is not None and n != declared:
@@ -127,7 +129,7 @@ def _check_size(certificate: Certified, n: int) -> None:
                 raise ValueError(f"candidates must be at most {_MOST_CANDIDATES}; {n} records lead to more posteriors.")
 
 
-def _check_noise(certificate: Certified, n: int, step: Fraction) -> None:
+def _check_noise(certificate: AbstractCertificate, n: int, step: Fraction) -> None:
     """Refuse noise that cannot be drawn, by a made-up table of n records, all alike, and made-up draws."""
     records = certificate.program.records
     first = Fraction(0) if records.bounds is None else records.bounds[0]
@@ -147,7 +149,7 @@ def _check_noise(certificate: Certified, n: int, step: Fraction) -> None:
 class _Run:
     """One run: the private statistics, and what has been drawn from them."""
 
-    certificate: Certified
+    certificate: AbstractCertificate
     statistics: Sequence[Fraction]
     n: int
     records: Sequence[Fraction]
@@ -292,7 +294,7 @@ class _Run:
         true, false = Cells().words(family)
         return Origin(
             tool="noiseaware",
-            version=noiseaware.__version__,
+            version=__version__,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             ledger_entry=None if self.entry is None else self.entry.id,
             missing=Cells().counted(family),

@@ -1,12 +1,13 @@
 """The three verdicts on a program: certified, refuted, not proved."""
 
 import abc
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from noiseaware.privacy import Approximate, Promise, Pure, plain
-from noiseaware.program.language.program import Program, Trace
+from noiseaware.privacy import plain
+from noiseaware.program.language.program import Program
+from noiseaware.program.proof.certificate import AbstractCertificate
 from noiseaware.program.proof.lemma import Lemma
 from noiseaware.program.proof.result import assembled
 
@@ -54,21 +55,10 @@ class Verdict(abc.ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certified(Verdict):
+class Certified(Verdict, AbstractCertificate):
     """The program is (ε, δ)-private: its exact cost, and the lemmas that this rests on."""
 
-    epsilon: Fraction
-    delta: Fraction
-    trace: Trace = field(repr=False)
-    moves: "dict[tuple[int, int], Fraction | None]" = field(repr=False, default_factory=dict)
-
     verdict = "certified"  # type: ignore[assignment]
-
-    @property
-    def guarantee(self) -> Promise:
-        """The promise and the price of one run."""
-        epsilon, delta = Fraction(self.epsilon), Fraction(self.delta)  # a function of the program may be given them
-        return Pure(epsilon) if delta == 0 else Approximate(epsilon, delta)
 
     @property
     def reason(self) -> str:

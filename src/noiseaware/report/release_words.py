@@ -1,0 +1,245 @@
+"""A release in plain sentences, for the command, the figure and the page."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from noiseaware.evidence.possible import FAR, farthest
+from noiseaware.evidence.release import Release
+from noiseaware.family import AbstractNumberFamily, Categorical
+from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
+from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, plain
+from noiseaware.report.number import number, shown
+
+_LAWS = {
+    Laplace: ("Laplace", "scale"),
+    DiscreteLaplace: ("discrete Laplace", "scale"),
+    Gaussian: ("Gaussian", "standard deviation"),
+    DiscreteGaussian: ("discrete Gaussian", "standard deviation"),
+}
+_MOST_RELEASED = 6  # statistics in a line
+_MOST_LISTED = 30  # statistics on a page
+_NEIGHBOURS = {"replace": "one record is replaced by another", "add_remove": "one record is added or removed"}
+
+
+def noise(release: Release) -> str:
+    if isinstance(release.mechanism, Identity):
+        return "none: these are the true values" if release.within is None else "none, but only intervals are known"
+    law, scale = _LAWS[type(release.mechanism)]
+    each = " on each statistic" if len(release.family.statistics) > 1 else ""
+    scales, entries = np.unique(release.noise_scale), getattr(release.family, "entries", ())
+    if len(scales) == 1:
+        return f"{law}, {scale} {number(float(scales[0]))}{each}"
+    products = np.unique(np.asarray(release.noise_scale)[np.asarray(entries) == 2]) if entries else ()
+    if len(scales) == 2 and len(products) == 1 and products[0] == scales[0]:
+        low, high = number(float(scales[0])), number(float(scales[1]))
+        return f"{law}, {scale} {high} on sums and squares and {low} on products of two columns"
+    return f"{law}, {scale} {number(float(scales[0]))} to {number(float(scales[-1]))} by statistic"
+
+
+def guarantee(release: Release) -> str:
+    match release.guarantee:
+        case None:
+            return "none stated"
+        case Pure() as promise:
+            kind = f"{promise}, pure differential privacy"
+        case ZeroConcentrated() as promise:
+            kind = f"{promise}, zero-concentrated differential privacy"
+        case Approximate() as promise:
+            kind = f"{promise}, approximate differential privacy"
+    who = _NEIGHBOURS[release.neighbours]
+    if release.origin.unit is not None:
+        who = f"one {shown(release.origin.unit)} is added or removed, with all its records"
+    return f"{kind}, when {who}"
+
+
+def records(release: Release) -> str:
+    """How many records there are, as far as is known."""
+    if release.n_mechanism is None:
+        return f"{release.n:,}"
+    law, scale = _LAWS[type(release.n_mechanism)]
+    return f"{release.n:,}, itself noisy ({law}, {scale} {number(float(release.n_mechanism.spread))})"  # type: ignore[arg-type]
+
+
+def _person(release: Release) -> str | None:
+    """Whose records are summed, and how many of each."""
+    unit, most = release.origin.unit, release.origin.max_records
+    return None if unit is None else f"one for each {shown(unit)}, of whose records at most {most:,} are summed"
+
+
+def outside(release: Release) -> str:
+    """The bounds, and what becomes of a record outside them."""
+    family = release.family
+    if isinstance(family, Categorical):
+        other = "; any other record counts as the first" if release.origin.missing is None else ""
+        return f"levels {', '.join(shown(v) for v in family.levels)}{other}"
+    if (intervals := getattr(family, "intervals", None)) and len(intervals) > 1:
+        named = zip(family.columns, intervals, strict=True)
+        each = ", ".join(f"{shown(column)} {number(low)} to {number(high)}" for column, (low, high) in named)
+        return f"{each}; a number outside is moved to the nearer bound"
+    if not isinstance(family, AbstractNumberFamily) or family.bounds is None:
+        return "none"
+    interval = f"{number(family.bounds[0])} to {number(family.bounds[1])}"
+    if not family.is_altered:
+        return f"{interval}, which every record keeps"
+    becomes = "moved to the nearer bound" if family.outside == "clamp" else "left out of the sum"
+    return f"{interval}; a record outside is {becomes}"
+
+
+def missing(release: Release) -> str | None:
+    """What became of a cell that holds no value of its column's kind, where the release says it."""
+    match release.origin.missing:
+        case None:
+            return None
+        case "leave_out":
+            became = "leaves its record out of the sums and of n"
+        case "drop":
+            became = "adds nothing to the sum and is one of n"
+        case ((_, value),):
+            became = f"counts as {_value(release, value)}"
+        case counted:
+            named = [f"{shown(column)} {number(float(value))}" for column, value in counted]
+            more = f" and {len(named) - _MOST_RELEASED} more" if len(named) > _MOST_RELEASED else ""
+            lows = [low for low, _ in getattr(release.family, "intervals", None) or ()]
+            rule = ", the lower bounds" if [value for _, value in counted] == lows else ""
+            became = f"counts as {', '.join(named[:_MOST_RELEASED])}{more}{rule}"
+    return f"a cell that is {_no_value(release)} {became}"
+
+
+def _no_value(release: Release) -> str:
+    """What a missing cell is, by the kinds of the columns."""
+    family, origin = release.family, release.origin
+    if isinstance(family, Categorical):
+        return "none of the levels"
+    if set(family.yes_or_no) != set(family.columns):
+        return "empty or unreadable" if family.yes_or_no else "empty or no number"
+    if origin.true and not origin.false:
+        return "empty"
+    return f"neither yes{_in_brackets(origin.true)} nor no{_in_brackets(origin.false)}"
+
+
+def _in_brackets(words: Sequence[str]) -> str:
+    told = ", ".join(shown(word) for word in words[:_MOST_RELEASED])
+    return f" ({told}{', …' * (len(words) > _MOST_RELEASED)})" if words else ""
+
+
+def _value(release: Release, value: float | str) -> str:
+    """What a missing cell of the one column counts as, and what that is in the family."""
+    family = release.family
+    if isinstance(family, Categorical):
+        return shown(value) + ", the first level" * (value == family.levels[0])
+    if family.yes_or_no:
+        return "yes" if value else "no"
+    bounds = getattr(family, "bounds", None) or (math.nan, math.nan)
+    return number(float(value)) + ", the lower bound" * (value == bounds[0])
+
+
+def convention(release: Release) -> str | None:
+    """A sentence on the value that missing cells have, where they have one."""
+    told = missing(release)
+    return None if told is None or release.origin.missing == "leave_out" else f"{told[0].upper()}{told[1:]}."
+
+
+def with_convention(why: str | None, release: Release) -> str | None:
+    """Append the value of missing cells, which by itself makes no draw approximate, to why draws are approximate."""
+    return None if why is None else " ".join(filter(None, (why, convention(release))))
+
+
+def yes(release: Release) -> str | None:
+    """The words that counted as yes, and those that counted as no."""
+    true, false = (", ".join(shown(word) for word in words) for words in (release.origin.true, release.origin.false))
+    if not true:
+        return None
+    return (
+        f"{true}, and numbers of 1 or more; as no: {false}, and lesser numbers" if false else f"{true}; as no: all else"
+    )
+
+
+def released(release: Release, most: int | None = None) -> str:
+    """The noisy statistics by name, or the first of them."""
+    pairs = list(zip(release.family.statistics, release.values, release.known, strict=True))
+    told = ", ".join(f"{shown(name)} = {number(float(value))}{known}" for name, value, known in pairs[:most])
+    return told if most is None or len(pairs) <= most else f"{told} and {len(pairs) - most} more"
+
+
+def _units(release: Release) -> str:
+    """What second moments are of."""
+    is_scaled = getattr(release.family, "intervals", None) is not None
+    return " (of numbers in units of half the bounds' width from their centre)" * is_scaled
+
+
+def facts(release: Release) -> list[tuple[str, str]]:
+    """Everything that a release says, as label and text."""
+    origin = release.origin
+    column = ", ".join(shown(c) for c in release.family.columns)
+    ground = "set in public" if origin.bounds == "public" else _chosen(release)
+    is_bounded = getattr(release.family, "bounds", None) or getattr(release.family, "intervals", None)
+    known = [
+        ("Columns" if len(release.family.columns) > 1 else "Column", column or None),
+        ("Group", ", ".join(f"{shown(c)} = {shown(str(level))}" for c, level in origin.group) or None),
+        ("Records", f"{records(release)}, {release.family.title or shown(release.family.name)}"),
+        ("Persons", _person(release)),
+        *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
+        ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
+        ("Counted as yes", yes(release)),
+        ("Missing cells", missing(release)),
+        ("Released", released(release, _MOST_LISTED) + _units(release)),
+        ("Noise", noise(release)),
+        ("Guarantee", guarantee(release)),
+        ("Ledger entry", origin.ledger_entry),
+        ("Made by", " ".join(filter(None, (origin.tool, origin.version))) or None),
+        ("Made at", origin.created),
+    ]
+    return [(label, text if label in ("Released", "Bounds") else shown(text, 200)) for label, text in known if text]
+
+
+def _chosen(release: Release) -> str:
+    """How private bounds came about."""
+    origin, words = release.origin, "chosen privately from the data"
+    if origin.bounds_quantiles:
+        many = "quantiles" if len(origin.bounds_quantiles) > 1 else "quantile"
+        words += f", near the {many} {' and '.join(plain(q) for q in origin.bounds_quantiles)}"
+    share = origin.bounds_share
+    return words if share is None else f"{words}, for {plain(share)} of the guarantee's cost"
+
+
+def brief(release: Release) -> str:
+    """A release in one line."""
+    column = f" of {shown(', '.join(release.family.columns))}" if release.family.columns else ""
+    promise = f", {release.guarantee}" if release.guarantee else ""
+    head = f"{release.family.name.replace('_', ' ')} release{column}: n = {records(release)}"
+    if release.origin.group:
+        head += f", {', '.join(f'{shown(c)} = {shown(str(level))}' for c, level in release.origin.group)}"
+    if release.origin.bounds == "private" and (bounds := getattr(release.family, "bounds", None)):
+        head += f", bounds {number(bounds[0])} to {number(bounds[1])} chosen privately"
+    return f"{head}, {released(release, _MOST_RELEASED)}, noise {noise(release)}{promise}"
+
+
+def impossible(release: Release) -> str | None:
+    """A sentence on released values that no table has, if there are any: it is the noise, unless they are too far."""
+    found = farthest(release)
+    if found is None:
+        return None
+    if found.distance <= FAR and release.n_mechanism is not None:
+        return None  # of some number of records, it may be one that a table has
+    if found.statistic is None:
+        if isinstance(release.family, Categorical):
+            subject, why = "The released counts", f", since they add up to {number(found.value)} and not to n"
+        else:
+            subject, why = "The released sums", ", since a variance would be negative"
+        verb, one, it = "are", "ones", "them"
+    else:
+        subject, why = f"The released {shown(found.statistic)} of {number(found.value)}", ""
+        verb, one, it = "is", "one", "it"
+    if found.distance <= FAR:
+        return f"{subject} {verb} {one} that no table has{why}: that is the noise."
+    if math.isinf(found.distance):
+        return f"{subject} {verb} {one} that no table has{why}, and no noise made {it}: n or the bounds are wrong."
+    away = f"{number(found.distance, 0.1 * found.distance)} noise scales beyond any that a table of n records has"
+    return f"{subject} {verb} {away}{why}: n, the bounds or the noise scale of this release are wrong."
+
+
+def _known(release: Release, name: str) -> float | None:
+    """A constant of the family that is known beforehand."""
+    return None if (name, release.family.name) == ("trials", "bernoulli") else getattr(release.family, name, None)
