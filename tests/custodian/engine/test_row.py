@@ -22,7 +22,9 @@ import noiseaware as na
 from noiseaware import family
 from noiseaware.custodian.division import Unit
 from noiseaware.custodian.engine import row
-from noiseaware.custodian.engine.duckdb import READERS, connection
+from noiseaware.custodian.engine._engine import Opening
+from noiseaware.custodian.engine.duckdb import connection
+from noiseaware.custodian.engine.file import READERS
 from noiseaware.custodian.table import Table
 
 ONES = family.Bernoulli("x")
@@ -143,7 +145,7 @@ PIECES = [b"\r", b'"', b",", b"a", b"1", b" ", b'""', b"\r\r", b'"\r', b'\r"', b
 def _records(path, columns):
     """All cells, as the table reads them."""
     with contextlib.ExitStack() as closing, connection() as own:
-        relation = READERS[".csv"](own, path, [f"c{i}" for i in range(columns)], "no", closing)
+        relation = READERS[".csv"](path, Opening(own, [f"c{i}" for i in range(columns)], closing, "no"))
         return [list(record) for record in relation.fetchall()]
 
 
