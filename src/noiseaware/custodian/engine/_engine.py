@@ -34,14 +34,13 @@ class Given:
 
     @property
     def url(self) -> str | None:
-        """The URL of a database; None if the table is anything else."""
-        is_url = isinstance(self.table, str) and "://" in self.table and not self.by_spark
-        return self.table if is_url else None
+        """The URL of a database, or of a file for Spark; None if the table is anything else."""
+        return self.table if isinstance(self.table, str) and "://" in self.table else None
 
     @property
     def path(self) -> str | None:
         """The path of a file, which for Spark may be a URL; None if the table is anything else."""
-        is_path = isinstance(self.table, str | os.PathLike) and self.url is None
+        is_path = isinstance(self.table, str | os.PathLike) and (self.url is None or self.by_spark)
         return str(os.fspath(self.table)) if is_path else None
 
     @functools.cached_property

@@ -79,7 +79,7 @@ class Ibis(AbstractEngine):
     @classmethod
     def serves(cls, given: Given) -> bool:
         """True of a URL, of whichever scheme, and of an Ibis table."""
-        return given.url is not None or super().serves(given)
+        return (given.url is not None and not given.by_spark) or super().serves(given)
 
     @classmethod
     def source(cls, given: Given) -> Source:

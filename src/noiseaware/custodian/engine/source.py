@@ -21,7 +21,6 @@ def source(table: Any, table_name: str | None, *, spark: bool) -> Source:
     if engine is None:
         *others, last = (engine.served for engine in ENGINES)
         raise ValueError(f"table must be {', '.join(others)} or {last}, got {type(table).__name__}.")
-    found = engine.source(given)
     if table_name is not None and given.url is None:
         raise ValueError("table_name must be left out unless the table is given by a postgresql:// URL.")
-    return found
+    return engine.source(given)

@@ -45,7 +45,7 @@ class Spark(AbstractEngine):
         """Return the DataFrame, or the file if Spark can read it."""
         if given.path is None:
             return Source(super().source(given).name, lambda opening: cls._of(given.frame.to_native(), opening))
-        path = _checked(given.path)
+        path = _checked(given.path, given.table_name)
         return Source(PurePath(path).name, lambda opening: cls._of(_opened(path, opening), opening))
 
     @classmethod
@@ -123,10 +123,12 @@ class Spark(AbstractEngine):
         return native.toLocalIterator() if are_many else native.collect()
 
 
-def _checked(path: str) -> str:
+def _checked(path: str, table_name: str | None) -> str:
     """Return the path of a file as Spark finds it, or refuse it."""
     if path.lower().startswith(tuple(f"{scheme}:" for scheme in SCHEMES)):
         raise ValueError("table must be a file where Spark reads it, got a URL of PostgreSQL; leave out --spark.")
+    if table_name is not None:
+        raise ValueError("table_name must be left out where Spark reads the table.")
     if PurePath(path).suffix.lower() not in _SUFFIXES:
         raise ValueError(f"table file must end in one of {', '.join(_SUFFIXES)} for Spark, got {named(path)}.")
     return path if "://" in path else os.path.abspath(path)  # Spark's Java process may be in another folder
