@@ -207,7 +207,7 @@ def test_rows_that_reach_over_blocks_are_whole(block, tmp_path, seed, monkeypatc
     """And cells that reach over what is peeked at: where the blocks end changes nothing."""
     rng = random.Random(seed)
     files = [_odd_file(rng, 3) for _ in range(100)]
-    monkeypatch.setattr(row, "_BLOCK", block)
+    monkeypatch.setattr("noiseaware.custodian.engine.octets.BLOCK", block)
     for first, records in files:
         (tmp_path / "t.csv").write_bytes(first + records)
         header = row.Header(["c0", "c1", "c2"], ",", len(first), False)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 
-from noiseaware.custodian.engine import element, row
+from noiseaware.custodian.engine import element, octets, row
 from noiseaware.custodian.engine._engine import Opening, check_columns
 from noiseaware.custodian.engine.connection import is_meant, named
 from noiseaware.custodian.engine.pipe import piped
@@ -60,7 +60,7 @@ def _read_csv(path: Path, opening: Opening) -> duckdb.DuckDBPyRelation:
     options = (
         f"auto_detect = false, header = true, delim = {literal(first.delimiter)}, quote = '\"', escape = '\"', "
         "strict_mode = false, null_padding = true, parallel = false, "
-        f"max_line_size = {row.LONGEST_RECORD}, buffer_size = {2 * row.LONGEST_RECORD}"
+        f"max_line_size = {octets.LONGEST_RECORD}, buffer_size = {2 * octets.LONGEST_RECORD}"
     )
     records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
     wanted = ", ".join(f"c{first.names.index(column)} AS {quoted(column)}" for column in opening.columns)
