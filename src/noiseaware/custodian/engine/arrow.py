@@ -23,11 +23,9 @@ class Arrow(AbstractLocal):
         return False
 
     def is_void(self, column: str) -> bool:
-        """True if the column is of Arrow's type null."""
         return str(self.frame.to_native().schema.field(column).type) == "null"
 
     def relation(self, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
-        """Return the columns in DuckDB."""
         return in_duckdb(self.own, self.frame.to_native())
 
 

@@ -78,7 +78,6 @@ class DuckDB(AbstractEngine):
 
     @classmethod
     def serves(cls, given: Given) -> bool:
-        """True of a relation, and of a file that Spark is not to read."""
         return (given.path is not None and not given.by_spark) or super().serves(given)
 
     @classmethod
@@ -96,11 +95,9 @@ class DuckDB(AbstractEngine):
         )
 
     def is_void(self, column: str) -> bool:
-        """True if the column is of DuckDB's type of NULL."""
         return self._kind(column) == "null"
 
     def capped(self, names: Sequence[str], max_records: int) -> "DuckDB":
-        """Return at most max_records records of each person, by a window function."""
         texts = [f"CAST({name} AS VARCHAR)" for name in names]
         content = " || ".join(f"coalesce(strlen({text}) || ':' || {text}, '-')" for text in texts)
         rows = f"SELECT *, sha256('{secrets.token_hex(16)}' || {content}) AS h FROM t"
@@ -113,7 +110,6 @@ class DuckDB(AbstractEngine):
         return self.over(nw.from_native(self.frame.to_native().query("t", query)))
 
     def parsed(self, sql: Mapping[str, Callable[[str], str]], plain: Sequence[bool], kind: str) -> "DuckDB":
-        """Return each column by its SQL."""
         wanted = ", ".join(f"{of(self._kind(name))} AS {quoted(name)}" for name, of in sql.items())
         return self.over(nw.from_native(self.frame.to_native().project(wanted)))
 
@@ -123,7 +119,6 @@ class DuckDB(AbstractEngine):
         return native.df().itertuples(index=False, name=None) if are_many else native.fetchall()
 
     def share(self) -> float | None:
-        """Return the share of the scan that is done."""
         share = self.own.query_progress() / 100
         return share if share >= 0 else None
 
@@ -141,13 +136,10 @@ class AbstractLocal(AbstractEngine):
         """Return the columns of the frame, which have these names, in DuckDB: text as text or as bytes."""
 
     def capped(self, names: Sequence[str], max_records: int) -> DuckDB:
-        """Return at most max_records records of each person, as DuckDB draws them."""
         return DuckDB(self.own, nw.from_native(self.relation(names))).capped(names, max_records)
 
     def parsed(self, sql: Mapping[str, Callable[[str], str]], plain: Sequence[bool], kind: str) -> DuckDB:
-        """Return each column as DuckDB parses it."""
         return DuckDB(self.own, nw.from_native(self.relation(list(sql)))).parsed(sql, plain, kind)
 
     def rows(self, *, are_many: bool = False) -> list[tuple]:
-        """Return all rows."""
         return self.frame.lazy().collect().rows()

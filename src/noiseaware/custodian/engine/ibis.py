@@ -78,7 +78,6 @@ class Ibis(AbstractEngine):
 
     @classmethod
     def serves(cls, given: Given) -> bool:
-        """True of a URL, of whichever scheme, and of an Ibis table."""
         return (given.url is not None and not given.by_spark) or super().serves(given)
 
     @classmethod
@@ -109,7 +108,6 @@ class Ibis(AbstractEngine):
         return self.over(self.frame.select(*(x.alias(name) for x, name in zip(wanted, names, strict=True))))
 
     def capped(self, names: Sequence[str], max_records: int) -> Self:
-        """Return at most max_records records of each person, drawn on the server."""
         import ibis  # pyright: ignore[reportMissingImports]
 
         table = self.frame.to_native()
@@ -131,7 +129,6 @@ class Ibis(AbstractEngine):
         return DuckDB(self.own, nw.from_native(relation), self.needs).parsed(sql, plain, kind)
 
     def rows(self, *, are_many: bool = False) -> Iterator[tuple]:
-        """Yield all rows."""
         for batch in _fetched(self.frame.to_native()):
             yield from batch
 

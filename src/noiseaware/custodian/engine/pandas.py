@@ -22,7 +22,6 @@ class Pandas(AbstractLocal):
         return dtype in NUMBERS and "pyarrow" not in str(self.frame.to_native()[column].dtype)
 
     def is_void(self, column: str) -> bool:
-        """True if Arrow holds the column and knows no type of it."""
         return str(self.frame.to_native()[column].dtype) == "null[pyarrow]"
 
     def relation(self, names: Sequence[str]) -> duckdb.DuckDBPyRelation:

@@ -28,7 +28,6 @@ class Polars(AbstractLocal):
         return super().source(given)
 
     def is_void(self, column: str) -> bool:
-        """True if the column is of Polars' type Null."""
         return str(self.frame.to_native().collect_schema()[column]) == "Null"
 
     def relation(self, names: Sequence[str]) -> duckdb.DuckDBPyRelation:

@@ -7,11 +7,11 @@ level, pass through a DuckDB. Nothing here depends on the engine (_engine.py).
 """
 
 import contextlib
-import functools
 import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import duckdb
@@ -66,26 +66,20 @@ class Scan:
     def numbers(self, columns: Sequence[str], flags: Sequence[str] = (), true: Sequence[str] = ()) -> AbstractEngine:
         """Return the columns as numbers that the engine can cast to float64; flags are those of yes and no."""
         table, dtypes = self._opened(columns)
-        places = [f"c{columns.index(flag)}" for flag in flags]
+        words = [f"c{columns.index(flag)}" for flag in flags]
         # A number too may be one of the words that are yes.
-        plain = [table.is_plain(name, dtype) and not (true and name in places) for name, dtype in dtypes.items()]
+        plain = [table.is_plain(name, dtype) and not (true and name in words) for name, dtype in dtypes.items()]
         if all(plain) and self._groups is None:
             return table
-
-        def sql(name: str, kind: str) -> str:
-            return yes_or_no(name, kind, true) if name in places else number(name, kind)
-
+        names = [f"c{i}" for i in range(len(columns))]
+        sql = {name: partial(yes_or_no, name, true=true) if name in words else partial(number, name) for name in names}
         return self._parsed(table, dtypes, plain, columns, sql, "double")
 
     def positions(self, column: str, levels: Sequence, other: int = 0) -> AbstractEngine:
         """Return the column as positions of levels; `other`, the first, for what is not a level."""
         table, dtypes = self._opened([column])
-        places = _spelled(dtypes["c0"], levels)
+        sql = {"c0": partial(position, "c0", places=_spelled(dtypes["c0"], levels), other=other)}
         plain = [table.is_plain(name, dtype) for name, dtype in dtypes.items()]
-
-        def sql(name: str, kind: str) -> str:
-            return position(name, kind, places, other)
-
         return self._parsed(table, dtypes, plain, [column], sql, "bigint")
 
     def selected(self, table: AbstractEngine, *columns: Any) -> AbstractEngine:
@@ -151,29 +145,19 @@ class Scan:
         dtypes: dict[str, Any],
         plain: Sequence[bool],
         columns: Sequence[str],
-        sql: Callable[[str, str], str],
+        sql: dict[str, Callable[[str], str]],
         kind: str,
     ) -> AbstractEngine:
-        """Return each column by DuckDB's SQL for it, given its name and type, and the number of each record's group."""
-        complaint = (
-            f"column {' and '.join(map(repr, columns))} of table {self.source.name} could not be read as numbers "
-            "or text."
-        )
+        """Return each column by DuckDB's SQL for it, given its type there, and the number of each record's group."""
         for package in table.packages:
             if importlib.util.find_spec(package) is None:
                 raise ImportError(f"reading text from a {self.source.name} needs {package}; install {package}.")
-        names = [f"c{i}" for i in range(len(columns))]
-        of = {name: functools.partial(sql, name) for name in names} | self._group_positions(dtypes, kind)
-        parsed = quietly(lambda: table.parsed(of, plain, kind), complaint)
-        return parsed if self._groups is None else parsed.over(_numbered(parsed.frame, self._groups))
-
-    def _group_positions(self, dtypes: dict[str, Any], kind: str) -> dict[str, Callable[[str], str]]:
-        """Return SQL for the level's position of each column of groups, given its type; −1 for any other level."""
-        found = {}
         for i, levels in enumerate(() if self._groups is None else self._groups.levels):
-            name, spelled = f"g{i}", _spelled(dtypes[f"g{i}"], levels)
-            found[name] = lambda was, name=name, spelled=spelled: f"CAST({position(name, was, spelled, -1)} AS {kind})"
-        return found
+            sql[f"g{i}"] = partial(position, f"g{i}", places=_spelled(dtypes[f"g{i}"], levels), other=-1)
+        named = " and ".join(map(repr, columns))
+        complaint = f"column {named} of table {self.source.name} could not be read as numbers or text."
+        parsed = quietly(lambda: table.parsed(sql, plain, kind), complaint)
+        return parsed if self._groups is None else parsed.over(_numbered(parsed.frame, self._groups))
 
     def _quietly(self, table: AbstractEngine, action: Callable[[], _T]) -> _T:
         return quietly(action, f"table {self.source.name} could not be read as a table of records{table.needs}.")

@@ -37,7 +37,6 @@ class Spark(AbstractEngine):
 
     @classmethod
     def serves(cls, given: Given) -> bool:
-        """True of a DataFrame, and of a path that Spark is to read."""
         return (given.path is not None and given.by_spark) or super().serves(given)
 
     @classmethod
@@ -55,7 +54,6 @@ class Spark(AbstractEngine):
         return cls(opening.own, frame)
 
     def is_void(self, column: str) -> bool:
-        """True if the column is of Spark's type VOID."""
         return self.frame.to_native().schema[column].dataType.typeName() == "void"
 
     def renamed(self, columns: Sequence[str], names: Sequence[str]) -> Self:
@@ -73,7 +71,6 @@ class Spark(AbstractEngine):
         return self.over(nw.from_native(table.select(*renamed)))
 
     def capped(self, names: Sequence[str], max_records: int) -> Self:
-        """Return at most max_records records of each person, drawn in Spark."""
         from pyspark.sql import Window, functions  # pyright: ignore[reportMissingImports]
 
         table = self.frame.to_native()
@@ -101,7 +98,7 @@ class Spark(AbstractEngine):
         columns = [c if cast == "double" else _short(c) for c, cast in zip(columns, casts, strict=True)]
         table = self.frame.to_native().select(*(c.alias(name) for name, c in zip(sql, columns, strict=True)))
         texts = (of("double" if is_plain else "blob") for of, is_plain in zip(sql.values(), plain, strict=True))
-        wanted = ", ".join(f"{text} AS {name}" for text, name in zip(texts, sql, strict=True))
+        wanted = ", ".join(f"CAST({text} AS {kind}) AS {name}" for text, name in zip(texts, sql, strict=True))
         settings, schema = OFFLINE, ", ".join(f"{name} {kind}" for name in sql)
 
         def parse(batches):  # sent to the workers by value: they need DuckDB and PyArrow, and not this package
