@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -272,7 +273,7 @@ def test_a_cap_that_each_group_has_for_itself_is_found_out(monkeypatch):
 
     def apart(table, family, grid, agreed):
         by = agreed.groups.columns[0]
-        frame = table._source.open(None)
+        frame = table._source.open(SimpleNamespace(own=None)).frame.to_native()
         parts = [neighbour.Table(frame[frame[by] == level]) for (level,) in agreed.groups.keys]
         return [part.sums(family, grid.exponent, least=0, unit=agreed.unit) for part in parts]
 

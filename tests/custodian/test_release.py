@@ -145,7 +145,7 @@ BAD = {
         "must be wider, or nearer to 0",
     ),
     "empty table": ({"epsilon": 0.1, "table": pd.DataFrame({"wait": [], "when": []})}, "records, got 0"),
-    "no table": ({"epsilon": 0.1, "table": 3}, "table must be a path or a data frame"),
+    "no table": ({"epsilon": 0.1, "table": 3}, "table must be a path of a CSV, Parquet or JSON file"),
     "missing file": ({"epsilon": 0.1, "table": "none.csv"}, "table file must exist"),
     "other file": ({"epsilon": 0.1, "table": "clinic.xlsx"}, "table file must end in one of"),
     "missing ledger": ({"epsilon": 0.1, "ledger": "none.ledger"}, "ledger must exist"),

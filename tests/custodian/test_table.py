@@ -350,7 +350,7 @@ def test_an_empty_table_is_refused(engine, tmp_path):
 
 @pytest.mark.parametrize("bad", [5, None, {"x": [1]}, [1, 2], np.zeros(3), pd.Series([1])])
 def test_what_is_no_table_is_refused(bad):
-    with pytest.raises(ValueError, match="table must be a path or a data frame, got"):
+    with pytest.raises(ValueError, match=r"table must be a path of a CSV, .* or a PySpark frame, got"):
         Table(bad)
 
 

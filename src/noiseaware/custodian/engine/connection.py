@@ -6,6 +6,7 @@ Such a text is no path: a ledger by its name would be a local file, called as th
 import re
 from pathlib import PurePath
 
+SCHEMES = ("postgresql", "postgres")
 _WORDS = "host|hostaddr|port|dbname|user|password|passfile|service|sslmode|sslpassword|options|connect_timeout"
 _START = re.compile(rf"""(?ix) [\s'"]* (?: postgres(?:ql)?(?:\+\w+)? (?: : | // ) | (?:{_WORDS}) \s* = )""")
 # A URL, user:password@ in any part of one that is none, and a password among libpq's words.
@@ -18,5 +19,5 @@ def is_meant(text: str) -> bool:
 
 
 def named(path: str) -> str:
-    """The name of a file as an error quotes it: nothing of what was meant as a connection."""
+    """Return the name of a file as an error quotes it: nothing of what was meant as a connection."""
     return "a connection string" if is_meant(path) else PurePath(path).name

@@ -1,26 +1,28 @@
-"""Files of confidential records as DuckDB relations: CSV, Parquet and JSON.
+"""DuckDB: a connection of its own for each scan, and relations, which files and most frames come to.
 
-The names of the columns are public, but for JSON's, which the records hold themselves; and all else is read so that no
-record can make an error; an engine's own message, which may quote a record, is never passed on.
+What is read by the one parser is read here, and so is whose a record is.
 """
 
+import abc
 import contextlib
 import functools
-import glob
 import os
+import re
+import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
+import narwhals as nw
 
-from noiseaware.custodian.engine import element, row
-from noiseaware.custodian.engine.pipe import piped
-from noiseaware.custodian.engine.quiet import quietly
-from noiseaware.custodian.parser import literal, quoted
+from noiseaware.custodian import parser
+from noiseaware.custodian.engine import file
+from noiseaware.custodian.engine._engine import AbstractEngine, Given, Source, check_plan
+from noiseaware.custodian.parser import quoted
 
 OFFLINE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+_GUESSED = re.compile(r"\bFunction: READ_(CSV|JSON|NDJSON|XLSX)", re.IGNORECASE)
 _LEAST_MEMORY, _MEMORY_A_THREAD = 1000, 250  # MB
 _LIFTING, _LIFTED = threading.Lock(), []  # who lifted the limit on memory and has not set it back
 
@@ -68,116 +70,76 @@ def unlimited() -> Iterator[None]:
                     own.execute(f"SET memory_limit = '{_memory()}'")
 
 
-def _read_parquet(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, _: contextlib.ExitStack
-) -> duckdb.DuckDBPyRelation:
-    """Parquet: the types in the file are the schema."""
-    return quietly(lambda: own.sql(f"SELECT * FROM read_parquet({_address(path)})"), complaint)
+class DuckDB(AbstractEngine):
+    """Columns of a relation of DuckDB."""
 
+    served = "a path of a CSV, Parquet or JSON file, a DuckDB relation"
+    implementations = (nw.Implementation.DUCKDB,)
 
-def header(path: Path, complaint: str) -> row.Header:
-    """Return the header row of a CSV file; refused if its rows end in carriage returns alone."""
-    first = quietly(lambda: row.header(path), complaint)
-    if first.has_return:
-        raise ValueError(
-            f"table file must end its rows with line feeds, got a carriage return alone in the header row of "
-            f"{path.name}; save it with line feeds."
+    @classmethod
+    def serves(cls, given: Given) -> bool:
+        return (given.path is not None and not given.by_spark) or super().serves(given)
+
+    @classmethod
+    def source(cls, given: Given) -> Source:
+        """Return the file, or the relation, unless it guesses types."""
+        if given.path is None:
+            check_plan(given.frame.to_native().explain, _GUESSED)
+            return super().source(given)
+        path = file.checked(given.path)
+        read = file.READERS[path.suffix.lower()]
+        return Source(
+            path.name,
+            lambda opening: cls(opening.own, nw.from_native(read(path, opening))),
+            rows=lambda own: file.rows(own, path),
         )
-    return first
 
+    def is_void(self, column: str) -> bool:
+        return self._kind(column) == "null"
 
-def _read_csv(
-    own: duckdb.DuckDBPyConnection,
-    path: Path,
-    columns: Sequence[str],
-    complaint: str,
-    closing: contextlib.ExitStack,
-) -> duckdb.DuckDBPyRelation:
-    """CSV: the header row is the schema and tells the delimiter; all else is text, and nothing of it is sniffed.
-
-    Short rows are padded with NULL, long ones cut, quotes within a cell kept, and bytes that are no UTF-8 replaced: so
-    a record cannot make an error, nor change how another one is read. Where DuckDB would be misled, the file comes to
-    it through a pipe.
-    """
-    first = header(path, complaint)
-    check_columns(columns, first.names, path.name)
-    is_plain = quietly(lambda: row.is_plain(path, first), complaint)
-    if not is_plain:
-        path = quietly(lambda: piped(row.safe(path, first), path.suffix, closing), complaint)
-    kinds = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(first.names)))
-    options = (
-        f"auto_detect = false, header = true, delim = {literal(first.delimiter)}, quote = '\"', escape = '\"', "
-        "strict_mode = false, null_padding = true, parallel = false, "
-        f"max_line_size = {row.LONGEST_RECORD}, buffer_size = {2 * row.LONGEST_RECORD}"
-    )
-    records = f"read_csv({_address(path)}, {options}, columns = {{{kinds}}})"
-    wanted = ", ".join(f"c{first.names.index(column)} AS {quoted(column)}" for column in columns)
-    return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
-
-
-def _read_array_or_lines(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, closing: contextlib.ExitStack
-) -> duckdb.DuckDBPyRelation:
-    """JSON of either kind: an array if all of the file is one, whose elements then come to DuckDB as lines; else lines.
-
-    So a first record that is an array does not decide for the others. A broken array is refused.
-    """
-    if quietly(lambda: element.is_array(path), complaint):
-        return _read_json(own, piped(element.array_lines(path), path.suffix, closing), columns, complaint)
-    if not quietly(lambda: element.is_lines(path), complaint):
-        raise ValueError(
-            f"table file {path.name} must hold one JSON array that is whole, or one record a line; "
-            "name a file of lines .jsonl or .ndjson."
+    def capped(self, names: Sequence[str], max_records: int) -> "DuckDB":
+        texts = [f"CAST({name} AS VARCHAR)" for name in names]
+        content = " || ".join(f"coalesce(strlen({text}) || ':' || {text}, '-')" for text in texts)
+        rows = f"SELECT *, sha256('{secrets.token_hex(16)}' || {content}) AS h FROM t"
+        rows += f" WHERE {parser.is_person('u', self._kind('u'))}"
+        query = (
+            f"SELECT * EXCLUDE (u, h, r) "
+            f"FROM (SELECT *, sha256(h || row_number() OVER (PARTITION BY u, h)) AS r FROM ({rows})) "
+            f"QUALIFY row_number() OVER (PARTITION BY u ORDER BY r) <= {max_records:d}"
         )
-    return _read_lines(own, path, columns, complaint, closing)
+        return self.over(nw.from_native(self.frame.to_native().query("t", query)))
+
+    def parsed(self, sql: Mapping[str, Callable[[str], str]], plain: Sequence[bool], kind: str) -> "DuckDB":
+        wanted = ", ".join(f"{of(self._kind(name))} AS {quoted(name)}" for name, of in sql.items())
+        return self.over(nw.from_native(self.frame.to_native().project(wanted)))
+
+    def rows(self, *, are_many: bool = False) -> Iterable[tuple]:
+        """Return all rows; many of them by pandas, in which sums, which are HUGEINT, would be rounded."""
+        native = self.frame.to_native()
+        return native.df().itertuples(index=False, name=None) if are_many else native.fetchall()
+
+    def share(self) -> float | None:
+        share = self.own.query_progress() / 100
+        return share if share >= 0 else None
+
+    def _kind(self, column: str) -> str:
+        native = self.frame.to_native()
+        kind = native.types[native.columns.index(column)]
+        return "json" if str(kind) == "JSON" else kind.id
 
 
-def _read_lines(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str, closing: contextlib.ExitStack
-) -> duckdb.DuckDBPyRelation:
-    """JSON, one record a line, whatever the first one holds; a line that is no JSON is a record of NULL."""
-    if not quietly(lambda: element.is_plain(path), complaint):
-        path = quietly(lambda: piped(element.lines(path), path.suffix, closing), complaint)
-    return _read_json(own, path, columns, complaint)
+class AbstractLocal(AbstractEngine):
+    """Columns of a frame in this process: the engine sums numbers, and DuckDB does all else."""
 
+    @abc.abstractmethod
+    def relation(self, names: Sequence[str]) -> duckdb.DuckDBPyRelation:
+        """Return the columns of the frame, which have these names, in DuckDB: text as text or as bytes."""
 
-def _read_json(
-    own: duckdb.DuckDBPyConnection, path: Path, columns: Sequence[str], complaint: str
-) -> duckdb.DuckDBPyRelation:
-    """Lines of JSON: a value is taken as text, and a key that a record lacks is NULL.
+    def capped(self, names: Sequence[str], max_records: int) -> DuckDB:
+        return DuckDB(self.own, nw.from_native(self.relation(names))).capped(names, max_records)
 
-    There is no schema beside the records, so a column cannot be missing: to refuse it would tell that no record has it.
-    """
-    records = f"read_json_objects({_address(path)}, format = 'newline_delimited', ignore_errors = true)"
-    pointers = {column: literal("/" + column.replace("~", "~0").replace("/", "~1")) for column in columns}
-    wanted = ", ".join(f"json ->> {pointer} AS {quoted(column)}" for column, pointer in pointers.items())
-    return quietly(lambda: own.sql(f"SELECT {wanted} FROM {records}"), complaint)
+    def parsed(self, sql: Mapping[str, Callable[[str], str]], plain: Sequence[bool], kind: str) -> DuckDB:
+        return DuckDB(self.own, nw.from_native(self.relation(list(sql)))).parsed(sql, plain, kind)
 
-
-READERS: dict[str, Callable[..., duckdb.DuckDBPyRelation]] = {
-    ".csv": _read_csv,
-    ".parquet": _read_parquet,
-    ".json": _read_array_or_lines,
-    ".jsonl": _read_lines,
-    ".ndjson": _read_lines,
-}
-
-
-def rows(own: duckdb.DuckDBPyConnection, path: Path) -> int | None:
-    """How many rows a Parquet file says it has; None of other files."""
-    if path.suffix.lower() != ".parquet":
-        return None
-    ((found,),) = own.execute(f"SELECT sum(num_rows) FROM parquet_file_metadata({_address(path)})").fetchall()
-    return int(found)
-
-
-def _address(path: Path) -> str:
-    """A path as DuckDB takes it, where *, ? and [ would be patterns."""
-    return literal(glob.escape(str(path)))
-
-
-def check_columns(columns: Sequence[str], names: list[str], table: str) -> None:
-    """Refuse a table that does not have each column once."""
-    for column in columns:
-        if names.count(column) != 1:
-            raise ValueError(f"table {table} must have one column {column!r}, got {names.count(column)}.")
+    def rows(self, *, are_many: bool = False) -> list[tuple]:
+        return self.frame.lazy().collect().rows()

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-LONGEST_RECORD = 2**22
-"""Bytes; three times as much, which characters in place of broken ones can make of it, DuckDB reads too."""
-_BLOCK = 2**20
-_MARK = b"\xef\xbb\xbf"
+from noiseaware.custodian.engine import octets
+
 _EMPTY = b"null"
 _DEPTH = 6  # of brackets that are matched at once; others are counted
 
@@ -40,17 +38,17 @@ _ESCAPE = re.compile(
 def is_plain(path: Path) -> bool:
     """True if DuckDB reads each line of a file of lines, and none of them loses a value to a single character."""
     with path.open("rb") as file:
-        is_marked = file.read(len(_MARK)) == _MARK
+        is_marked = file.read(len(octets.MARK)) == octets.MARK
         file.seek(0)
         return not is_marked and all(
-            is_kept and _HALVES.search(some) is None and _is_utf8(some) for some, is_kept in _lines(file)
+            is_kept and _HALVES.search(some) is None and octets.is_utf8(some) for some, is_kept in _lines(file)
         )
 
 
 def lines(path: Path) -> Iterator[bytes]:
     """Yield a file of one record a line, in pieces of whole lines."""
     with path.open("rb") as file:
-        if file.read(len(_MARK)) != _MARK:
+        if file.read(len(octets.MARK)) != octets.MARK:
             file.seek(0)
         for some, _ in _lines(file):
             yield _harmless(some)
@@ -65,7 +63,7 @@ def is_array(path: Path) -> bool:
 def is_lines(path: Path) -> bool:
     """True of a file that is no array if its first line is no beginning of one: then it is one record a line."""
     with path.open("rb") as file:
-        start = file.read(LONGEST_RECORD).removeprefix(_MARK).lstrip()
+        start = file.read(octets.LONGEST_RECORD).removeprefix(octets.MARK).lstrip()
     line = start.partition(b"\n")[0]
     return not line.startswith(b"[") or _is_array(io.BytesIO(line))
 
@@ -89,9 +87,9 @@ def array_lines(path: Path) -> Iterator[bytes]:
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     """Yield whole lines, as many at once as a block has, and whether they are as the file has them."""
     rest, is_kept = b"", True
-    while block := file.read(_BLOCK):
+    while block := file.read(octets.BLOCK):
         line, feed, others = block.partition(b"\n")
-        is_kept = is_kept and len(rest) + len(line) <= LONGEST_RECORD
+        is_kept = is_kept and _is_short(len(rest) + len(line))
         rest = rest + line if is_kept else _EMPTY
         if feed:
             whole, _, after = others.rpartition(b"\n")
@@ -104,15 +102,11 @@ def _lines(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
 def _harmless(text: bytes) -> bytes:
     if _HALVES.search(text) is not None:
         text = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], text)
-    return text if _is_utf8(text) else text.decode("utf-8", "replace").encode()
+    return octets.mended(text)
 
 
-def _is_utf8(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def _is_short(size: int) -> bool:
+    return octets.fits(size, octets.LONGEST_RECORD)
 
 
 def _elements(file: BinaryIO, *, only_last: bool = False) -> Iterator[bytes]:
@@ -138,9 +132,9 @@ class _Text:
     """A file of JSON text, read a block at a time, and a place in it."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._data, self.place = file, file.read(_BLOCK), 0
-        if self._data.startswith(_MARK):
-            self.place = len(_MARK)
+        self._file, self._data, self.place = file, file.read(octets.BLOCK), 0
+        if self._data.startswith(octets.MARK):
+            self.place = len(octets.MARK)
 
     def solid(self) -> bytes:
         """Go to the next character that is no space, and return it; nothing at the end of the file."""
@@ -159,15 +153,15 @@ class _Text:
         self.solid()
         if (one := _ONE.match(self._data, self.place)) is not None:
             self.place = one.end()
-            return one[0] if len(one[0]) <= LONGEST_RECORD else _EMPTY
+            return one[0] if _is_short(len(one[0])) else _EMPTY
         parts, size = [], 0
         for part in self._parts():
             size += len(part)
-            if size <= LONGEST_RECORD:
+            if _is_short(size):
                 parts.append(part)
         if not b"".join(parts).strip():
             raise ValueError("a JSON array must have an element between two commas.")
-        return b"".join(parts) if size <= LONGEST_RECORD else _EMPTY
+        return b"".join(parts) if _is_short(size) else _EMPTY
 
     def _parts(self) -> Iterator[bytes]:
         """Yield what an element is made of, up to the comma or the bracket that ends it."""
@@ -188,6 +182,6 @@ class _Text:
 
     def _more(self) -> bool:
         """Read on, and forget what lies before the place; False at the end of the file."""
-        block = self._file.read(_BLOCK)
+        block = self._file.read(octets.BLOCK)
         self._data, self.place = self._data[self.place :] + block, 0
         return bool(block)

@@ -17,13 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from noiseaware.check import LONGEST_CELL
+from noiseaware.custodian.engine import octets
 
-LONGEST_RECORD = 2**24
-"""The most bytes that DuckDB is given in one row; cells that do not fit are empty."""
-_GROWTH = 3  # bytes that one byte can become: half of two quotes, or U+FFFD for what is no UTF-8
-_BLOCK = 2**20  # even, so that quotes that fill it close nothing
 _PEEK = 2**12
-_MARK = b"\xef\xbb\xbf"
 _SPACES, _RETURNS = rb" {0,1000}+", rb"\r{0,1000}+"  # about a quoted cell; with more of them it is none
 _OPENING, _QUOTES = re.compile(_SPACES + rb'"'), re.compile(rb'"++')
 
@@ -42,13 +38,13 @@ class Header:
 def header(path: Path) -> Header:
     """Return the header row of a file; ValueError where it is longer than a megabyte."""
     with path.open("rb") as file:
-        start = file.read(_BLOCK)
+        start = file.read(octets.BLOCK)
         line = start.partition(b"\n")[0]
         delimiter = max(",;\t|", key=lambda one: line.count(one.encode()))
         rows = _Rows(file.fileno(), delimiter, columns=len(start))
-        cells, end = rows.cells(len(_MARK) if start.startswith(_MARK) else 0, most=len(start))
+        cells, end = rows.cells(len(octets.MARK) if start.startswith(octets.MARK) else 0, most=len(start))
         has_return = not rows.is_kept(start) and any(b"\r" in (cell or b"") for cell in cells)
-    if end > _BLOCK:
+    if end > octets.BLOCK:
         raise ValueError("the header row must end within a megabyte.")
     return Header([(cell or b"").decode("utf-8", "replace") for cell in cells], delimiter, end, has_return)
 
@@ -58,10 +54,10 @@ def is_plain(path: Path, first: Header) -> bool:
     if _is_simple(path, len(first.names)):
         return True
     with path.open("rb") as file:
-        if file.read(len(_MARK)) == _MARK:
+        if file.read(len(octets.MARK)) == octets.MARK:
             return False
         pieces = _Rows(file.fileno(), first.delimiter, len(first.names)).pieces(0)
-        return all(is_kept and _is_utf8(piece) for piece, is_kept in pieces)
+        return all(is_kept and octets.is_utf8(piece) for piece, is_kept in pieces)
 
 
 def safe(path: Path, first: Header) -> Iterator[bytes]:
@@ -69,35 +65,27 @@ def safe(path: Path, first: Header) -> Iterator[bytes]:
     yield first.delimiter.join(f"c{place}" for place in range(len(first.names))).encode() + b"\n"
     with path.open("rb") as file:
         for piece, _ in _Rows(file.fileno(), first.delimiter, len(first.names)).pieces(first.end):
-            yield piece if _is_utf8(piece) else piece.decode("utf-8", "replace").encode()
+            yield octets.mended(piece)
 
 
 def _is_simple(path: Path, columns: int) -> bool:
     """True of UTF-8 without a quote, a lone carriage return or a long line, which is seen ten times as fast as rows."""
     with path.open("rb") as file:
         rest = b""
-        while block := file.read(_BLOCK):
+        while block := file.read(octets.BLOCK):
             whole, feed, after = (rest + block).rpartition(b"\n")
             ends = 0 if columns == 1 else whole.count(b"\r\n") + whole.endswith(b"\r")
-            if (not feed and len(rest) > 0) or b'"' in block or whole.count(b"\r") > ends or not _is_utf8(whole):
+            if (not feed and len(rest) > 0) or b'"' in block or whole.count(b"\r") > ends or not octets.is_utf8(whole):
                 return False
             if _longest_line(whole) > LONGEST_CELL:
                 return False
             rest = after
-    return b"\r" not in rest and len(rest) <= LONGEST_CELL and _is_utf8(rest)
+    return b"\r" not in rest and len(rest) <= LONGEST_CELL and octets.is_utf8(rest)
 
 
-def _longest_line(text: bytes) -> int:
-    feeds = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-    return int(np.diff(feeds, prepend=-1, append=len(text)).max())
-
-
-def _is_utf8(piece: bytes) -> bool:
-    try:
-        piece.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def _longest_line(rows: bytes) -> int:
+    feeds = np.flatnonzero(np.frombuffer(rows, np.uint8) == ord("\n"))
+    return int(np.diff(feeds, prepend=-1, append=len(rows)).max())
 
 
 class _Rows:
@@ -124,7 +112,7 @@ class _Rows:
 
     def pieces(self, at: int) -> Iterator[tuple[bytes, bool]]:
         """Yield the rows from a place on: those that stay as they are, together, or one that does not; and which."""
-        data, place = os.pread(self._file, _BLOCK, at), 0
+        data, place = os.pread(self._file, octets.BLOCK, at), 0
         while data:
             end = self._kept.match(data, place).end()  # type: ignore[union-attr]  # if nothing else, it matches nothing
             if end > place:
@@ -135,8 +123,8 @@ class _Rows:
                 if self._columns == 1 or data[place:after].strip(b"\r\n"):  # else it is no record
                     yield self._rewritten(cells), False
                 place = after
-            if place > _BLOCK // 2 or place >= len(data):
-                data, at, place = os.pread(self._file, _BLOCK, at + place), at + place, 0
+            if place > octets.BLOCK // 2 or place >= len(data):
+                data, at, place = os.pread(self._file, octets.BLOCK, at + place), at + place, 0
 
     def _alike(self, rows: bytes, at: int) -> Iterator[tuple[bytes, bool]]:
         """Yield rows that DuckDB reads; in a file of one column it needs all to end alike, or it counts empty ones."""
@@ -179,7 +167,7 @@ class _Rows:
         return cells, after - at
 
     def _near(self, data: bytes, place: int) -> tuple[list[bytes | None], int] | None:
-        """Return the same as `cells` for a row that is whole in what was read; None where that is not sure."""
+        """Return what `cells` returns, for a row that is whole in what was read; None where that is not sure."""
         found: list[bytes | None] = []
         is_last = False
         while not is_last:
@@ -203,14 +191,14 @@ class _Rows:
 
         A cell that does not fit is None.
         """
-        found, room, is_last = [], LONGEST_RECORD - _GROWTH * most, False
+        found, room, is_last = [], octets.LONGEST_RECORD - octets.GROWTH * most, False
         while not is_last:
             if len(found) == most:
                 at = self._past_plain(at)
             content, at, is_last = self._far_cell(at, room)
             if len(found) < most:
                 found.append(content)
-                room -= 0 if content is None else _GROWTH * len(content)
+                room -= 0 if content is None else octets.GROWTH * len(content)
         return found, at
 
     def _far_cell(self, at: int, room: int) -> tuple[bytes | None, int, bool]:
@@ -230,7 +218,7 @@ class _Rows:
         return content, end + 1, is_last
 
     def _content(self, start: int, end: int, room: int) -> bytes | None:
-        return os.pread(self._file, end - start, start) if _GROWTH * (end - start) <= room else None
+        return os.pread(self._file, end - start, start) if octets.fits(end - start, room) else None
 
     def _ending(self, at: int) -> int:
         """Return where a cell that is at its unquoted part ends: at a delimiter, a line feed, or with the file."""
@@ -238,7 +226,7 @@ class _Rows:
         while data := os.pread(self._file, size, at):
             if (found := self._end.search(data)) is not None:
                 return at + found.start()
-            at, size = at + len(data), _BLOCK
+            at, size = at + len(data), octets.BLOCK
         return at
 
     def _past_plain(self, at: int) -> int:
@@ -250,7 +238,7 @@ class _Rows:
             begins = begins if last < 0 else at + last + 1
             if found is not None:
                 break
-            at, size = at + len(data), _BLOCK
+            at, size = at + len(data), octets.BLOCK
         return begins
 
     def _closing(self, at: int) -> int | None:
@@ -271,7 +259,7 @@ class _Rows:
                 at += len(data)
             else:
                 at += quotes.start() if quotes.start() > 0 else size
-            size = _BLOCK
+            size = octets.BLOCK
         return None
 
     def _is_closed(self, at: int) -> bool:

@@ -11,33 +11,143 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Self
+
+import narwhals as nw
 
 from noiseaware.check import LONGEST_CELL
-from noiseaware.custodian.engine.duckdb import OFFLINE, check_columns, header
+from noiseaware.custodian.engine._engine import AbstractEngine, Given, Opening, Source, check_columns
+from noiseaware.custodian.engine.connection import SCHEMES, named
+from noiseaware.custodian.engine.duckdb import OFFLINE
+from noiseaware.custodian.engine.file import header
 from noiseaware.custodian.engine.quiet import quietly
 
-SUFFIXES = (".parquet", ".csv")
+_SUFFIXES = (".parquet", ".csv")
 _BATCH = 10_000  # rows
 
 
-def opened(path: str, columns: Sequence[str], complaint: str) -> Any:
-    """A file as a Spark DataFrame, by the session that runs or by one that is started with Spark's own settings."""
-    session = _session()
+class Spark(AbstractEngine):
+    """Columns of a Spark DataFrame."""
+
+    served = "a PySpark frame"
+    implementations = (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT)
+
+    @classmethod
+    def serves(cls, given: Given) -> bool:
+        return (given.path is not None and given.by_spark) or super().serves(given)
+
+    @classmethod
+    def source(cls, given: Given) -> Source:
+        """Return the DataFrame, or the file if Spark can read it."""
+        if given.path is None:
+            return Source(super().source(given).name, lambda opening: cls._of(given.frame.to_native(), opening))
+        path = _checked(given.path, given.table_name)
+        return Source(PurePath(path).name, lambda opening: cls._of(_opened(path, opening), opening))
+
+    @classmethod
+    def _of(cls, table: Any, opening: Opening) -> Self:
+        frame = quietly(lambda: nw.from_native(table), opening.complaint)
+        opening.closing.enter_context(_silent(table))
+        return cls(opening.own, frame)
+
+    def is_void(self, column: str) -> bool:
+        return self.frame.to_native().schema[column].dataType.typeName() == "void"
+
+    def renamed(self, columns: Sequence[str], names: Sequence[str]) -> Self:
+        """Return columns under names without dots, which Spark would look into; char(n) without its padding."""
+        from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+        table = self.frame.to_native()
+
+        def column(name: str) -> Any:
+            declared = table.schema[name].metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")
+            found = functions.col(_quoted(name))
+            return functions.rtrim(found) if declared.startswith("char") else found
+
+        renamed = (column(name).alias(new) for name, new in zip(columns, names, strict=True))
+        return self.over(nw.from_native(table.select(*renamed)))
+
+    def capped(self, names: Sequence[str], max_records: int) -> Self:
+        from pyspark.sql import Window, functions  # pyright: ignore[reportMissingImports]
+
+        table = self.frame.to_native()
+        kind, unit = table.schema["u"].dataType.typeName(), functions.col("u")
+        is_there = unit.isNotNull() & ~functions.isnan(unit) if kind in ("float", "double") else unit.isNotNull()
+        salted = [functions.lit(secrets.token_bytes(16))]
+        for name in names:
+            cell = functions.col(name).cast("string").cast("binary")
+            size = functions.concat(functions.octet_length(cell).cast("string"), functions.lit(":")).cast("binary")
+            salted.append(functions.coalesce(functions.concat(size, cell), functions.lit(b"-")))
+        rows = table.filter(is_there).withColumn("h", functions.sha2(functions.concat(*salted), 256))
+        rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows  # whatever its collation
+        alike = functions.row_number().over(Window.partitionBy("u", "h").orderBy("h"))
+        rows = rows.withColumn("h", functions.sha2(functions.concat("h", alike.cast("string")).cast("binary"), 256))
+        place = functions.row_number().over(Window.partitionBy("u").orderBy("h"))
+        few = rows.withColumn("place", place).filter(functions.col("place") <= max_records).drop("u", "h", "place")
+        return self.over(nw.from_native(few))
+
+    def parsed(self, sql: Mapping[str, Callable[[str], str]], plain: Sequence[bool], kind: str) -> Self:
+        """Return each column as a DuckDB in Spark's workers parses it: of doubles where plain, else of bytes."""
+        from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+        casts = ["double" if is_plain else "string" for is_plain in plain]
+        columns = [functions.col(name).cast(cast) for name, cast in zip(sql, casts, strict=True)]
+        columns = [c if cast == "double" else _short(c) for c, cast in zip(columns, casts, strict=True)]
+        table = self.frame.to_native().select(*(c.alias(name) for name, c in zip(sql, columns, strict=True)))
+        texts = (of("double" if is_plain else "blob") for of, is_plain in zip(sql.values(), plain, strict=True))
+        wanted = ", ".join(f"CAST({text} AS {kind}) AS {name}" for text, name in zip(texts, sql, strict=True))
+        settings, schema = OFFLINE, ", ".join(f"{name} {kind}" for name in sql)
+
+        def parse(batches):  # sent to the workers by value: they need DuckDB and PyArrow, and not this package
+            import duckdb
+            import pyarrow
+
+            own = duckdb.connect(config=settings)
+            for batch in batches:
+                yield from (
+                    own.from_arrow(pyarrow.Table.from_batches([batch])).project(wanted).to_arrow_table().to_batches()
+                )
+
+        needs = " (to read text, Spark's Python workers need duckdb and pyarrow, and noiseaware for CSV)"
+        return replace(self, frame=nw.from_native(_mapped(table, parse, schema)), needs=needs)
+
+    def rows(self, *, are_many: bool = False) -> Iterable[tuple]:
+        """Return all rows; if they are many, a partition at a time."""
+        native = self.frame.to_native()
+        return native.toLocalIterator() if are_many else native.collect()
+
+
+def _checked(path: str, table_name: str | None) -> str:
+    """Return the path of a file as Spark finds it, or refuse it."""
+    if path.lower().startswith(tuple(f"{scheme}:" for scheme in SCHEMES)):
+        raise ValueError("table must be a file where Spark reads it, got a URL of PostgreSQL; leave out --spark.")
+    if table_name is not None:
+        raise ValueError("table_name must be left out where Spark reads the table.")
+    if PurePath(path).suffix.lower() not in _SUFFIXES:
+        raise ValueError(f"table file must end in one of {', '.join(_SUFFIXES)} for Spark, got {named(path)}.")
+    return path if "://" in path else os.path.abspath(path)  # Spark's Java process may be in another folder
+
+
+def _opened(path: str, opening: Opening) -> Any:
+    """Return a file as a DataFrame, by the session that runs or by one that is started with Spark's own settings."""
+    session, complaint = _session(), opening.complaint
     if PurePath(path).suffix.lower() == ".parquet":
         return quietly(lambda: session.read.parquet(path), complaint)
     names = header(Path(path), complaint).names
-    wanted = list(dict.fromkeys(columns))
+    wanted = list(dict.fromkeys(opening.columns))
     check_columns(wanted, names, PurePath(path).name)
 
     def read(batches):  # in one worker, which needs this package: Spark's own reader takes a long row for an error
-        from noiseaware.custodian.engine.duckdb import READERS, connection
+        from noiseaware.custodian.engine._engine import Opening
+        from noiseaware.custodian.engine.duckdb import connection
+        from noiseaware.custodian.engine.file import READERS
 
         for _ in batches:
             with connection() as own, contextlib.ExitStack() as closing:
-                rows = READERS[".csv"](own, Path(path), wanted, complaint, closing)
+                rows = READERS[".csv"](Path(path), Opening(own, wanted, closing, complaint))
                 yield from rows.to_arrow_reader(_BATCH)
 
     schema = ", ".join(f"{_quoted(name)} string" for name in wanted)
@@ -94,60 +204,8 @@ def _unheard() -> Iterator[None]:
         os.close(null)
 
 
-def renamed(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
-    """Columns of a DataFrame under names without dots, which Spark would look into; char(n) without its padding."""
-    from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
-
-    def column(name: str) -> Any:
-        declared = table.schema[name].metadata.get("__CHAR_VARCHAR_TYPE_STRING", "")
-        found = functions.col(_quoted(name))
-        return functions.rtrim(found) if declared.startswith("char") else found
-
-    return table.select(*(column(name).alias(new) for name, new in zip(columns, names, strict=True)))
-
-
-def capped(table: Any, max_records: int) -> Any:
-    """At most so many rows of each u, drawn at random as scan.py does; those without one are left out."""
-    from pyspark.sql import Window, functions  # pyright: ignore[reportMissingImports]
-
-    kind, unit = table.schema["u"].dataType.typeName(), functions.col("u")
-    is_there = unit.isNotNull() & ~functions.isnan(unit) if kind in ("float", "double") else unit.isNotNull()
-    salted = [functions.lit(secrets.token_bytes(16))]
-    for name in table.columns:
-        cell = functions.col(name).cast("string").cast("binary")
-        size = functions.concat(functions.octet_length(cell).cast("string"), functions.lit(":")).cast("binary")
-        salted.append(functions.coalesce(functions.concat(size, cell), functions.lit(b"-")))
-    rows = table.filter(is_there).withColumn("h", functions.sha2(functions.concat(*salted), 256))
-    rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows  # whatever its collation
-    alike = functions.row_number().over(Window.partitionBy("u", "h").orderBy("h"))
-    rows = rows.withColumn("h", functions.sha2(functions.concat("h", alike.cast("string")).cast("binary"), 256))
-    place = functions.row_number().over(Window.partitionBy("u").orderBy("h"))
-    return rows.withColumn("place", place).filter(functions.col("place") <= max_records).drop("u", "h", "place")
-
-
 def _quoted(column: str) -> str:
     return "`" + column.replace("`", "``") + "`"
-
-
-def parsed(table: Any, expressions: dict[str, str], is_plain: Sequence[bool], kind: str) -> Any:
-    """Columns by DuckDB's SQL for each: of doubles where plain, else of bytes; each becomes of one kind of Spark's."""
-    from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
-
-    casts = ["double" if plain else "string" for plain in is_plain]
-    columns = [functions.col(name).cast(cast) for name, cast in zip(expressions, casts, strict=True)]
-    columns = [c if cast == "double" else _short(c) for c, cast in zip(columns, casts, strict=True)]
-    table = table.select(*(c.alias(name) for name, c in zip(expressions, columns, strict=True)))
-    wanted, settings = ", ".join(f"{sql} AS {name}" for name, sql in expressions.items()), OFFLINE
-
-    def parse(batches):  # sent to the workers by value: they need DuckDB and PyArrow, and not this package
-        import duckdb
-        import pyarrow
-
-        own = duckdb.connect(config=settings)
-        for batch in batches:
-            yield from own.from_arrow(pyarrow.Table.from_batches([batch])).project(wanted).to_arrow_table().to_batches()
-
-    return _mapped(table, parse, ", ".join(f"{name} {kind}" for name in expressions))
 
 
 def _short(text: Any) -> Any:
@@ -175,7 +233,7 @@ def _this_python(table: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def silent(table: Any) -> Iterator[None]:
+def _silent(table: Any) -> Iterator[None]:
     """Spark's own logs are off meanwhile: a task that fails is logged with the value it failed on."""
     from pyspark.logger import PySparkLogger  # pyright: ignore[reportMissingImports]
 

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from noiseaware import family
-from noiseaware.custodian.engine import element
+from noiseaware.custodian.engine import octets
 from noiseaware.custodian.table import Table
 
 ONES = family.Bernoulli("x")
@@ -75,7 +75,7 @@ def test_any_array_that_a_program_wrote_is_read(indent, ascii_only, tmp_path, se
     """With blocks of any size, so that each place is once the end of one."""
     rng = random.Random(seed)
     for block in (7, 64, 2**20):
-        monkeypatch.setattr(element, "_BLOCK", block)
+        monkeypatch.setattr("noiseaware.custodian.engine.octets.BLOCK", block)
         records = [{"y": rng.choice(VALUES), "x": rng.choice([0, 1]), "z": rng.choice(VALUES)} for _ in range(40)]
         records += [1, "x", None, [], {}]
         text = json.dumps(records, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
@@ -97,8 +97,8 @@ def test_half_a_pair_of_surrogates_costs_no_other_value(tmp_path):
 @pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
 def test_a_record_of_any_length_is_one_record(name, tmp_path, monkeypatch):
     """The longest that is read is four blocks here and in earnest; the last record is one of brackets."""
-    monkeypatch.setattr(element, "LONGEST_RECORD", 2**14)
-    monkeypatch.setattr(element, "_BLOCK", 2**12)
+    monkeypatch.setattr("noiseaware.custodian.engine.octets.LONGEST_RECORD", 2**14)
+    monkeypatch.setattr("noiseaware.custodian.engine.octets.BLOCK", 2**12)
     records = [json.dumps(record) for record in ({"x": 1}, {"t": "x" * 2**15, "x": 1}, {"x": 1}, {"x": [[1]] * 2**13})]
     for order in (records, records[::-1]):
         (tmp_path / name).write_text("\n".join(order) if name == "t.jsonl" else f"[{','.join(order)}]")
@@ -106,6 +106,16 @@ def test_a_record_of_any_length_is_one_record(name, tmp_path, monkeypatch):
     monkeypatch.undo()
     (tmp_path / name).write_text(records[1] if name == "t.jsonl" else f"[{records[1]}]")  # read, in earnest
     assert Table(tmp_path / name).sums(ONES, 0) == ([1], 1)
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+@pytest.mark.parametrize("excess", [0, 1])
+def test_the_longest_record_is_read_even_if_each_byte_becomes_three(excess, name, tmp_path):
+    start, end = b'{"x": 1, "t": "', b'"}'
+    broken = b"\xff" * (octets.LONGEST_RECORD // octets.GROWTH - len(start + end) + excess)
+    records = [b'{"x": 1}', start + broken + end, b'{"x": 1}']
+    (tmp_path / name).write_bytes(b"\n".join(records) if name == "t.jsonl" else b"[%b]" % b",".join(records))
+    assert Table(tmp_path / name).sums(ONES, 0) == ([3 - excess], 3)
 
 
 @pytest.mark.parametrize(

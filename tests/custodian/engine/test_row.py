@@ -22,7 +22,9 @@ import noiseaware as na
 from noiseaware import family
 from noiseaware.custodian.division import Unit
 from noiseaware.custodian.engine import row
-from noiseaware.custodian.engine.duckdb import READERS, connection
+from noiseaware.custodian.engine._engine import Opening
+from noiseaware.custodian.engine.duckdb import connection
+from noiseaware.custodian.engine.file import READERS
 from noiseaware.custodian.table import Table
 
 ONES = family.Bernoulli("x")
@@ -143,7 +145,7 @@ PIECES = [b"\r", b'"', b",", b"a", b"1", b" ", b'""', b"\r\r", b'"\r', b'\r"', b
 def _records(path, columns):
     """All cells, as the table reads them."""
     with contextlib.ExitStack() as closing, connection() as own:
-        relation = READERS[".csv"](own, path, [f"c{i}" for i in range(columns)], "no", closing)
+        relation = READERS[".csv"](path, Opening(own, [f"c{i}" for i in range(columns)], closing, "no"))
         return [list(record) for record in relation.fetchall()]
 
 
@@ -205,7 +207,7 @@ def test_rows_that_reach_over_blocks_are_whole(block, tmp_path, seed, monkeypatc
     """And cells that reach over what is peeked at: where the blocks end changes nothing."""
     rng = random.Random(seed)
     files = [_odd_file(rng, 3) for _ in range(100)]
-    monkeypatch.setattr(row, "_BLOCK", block)
+    monkeypatch.setattr("noiseaware.custodian.engine.octets.BLOCK", block)
     for first, records in files:
         (tmp_path / "t.csv").write_bytes(first + records)
         header = row.Header(["c0", "c1", "c2"], ",", len(first), False)

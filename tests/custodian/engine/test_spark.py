@@ -11,7 +11,7 @@ import pytest
 from noiseaware import family
 from noiseaware.check import LONGEST_CELL
 from noiseaware.custodian.division import Groups, Unit
-from noiseaware.custodian.engine import spark as cluster
+from noiseaware.custodian.engine import spark as engine
 from noiseaware.custodian.table import Table
 
 ILL = family.Bernoulli("ill")
@@ -63,7 +63,7 @@ def test_a_session_logs_as_before(spark):
     configurator.setRootLevel(logs.Level.INFO)
     getattr(shell, "sparkShellThresholdLevel_$eq")(logs.Level.WARN)
     frame = spark.range(3).selectExpr("id AS ill")
-    with cluster.silent(frame):
+    with engine._silent(frame):
         assert str(logs.LogManager.getRootLogger().getLevel()) == "OFF"
     assert str(logs.LogManager.getRootLogger().getLevel()) == "INFO"
     assert str(shell.sparkShellThresholdLevel()) == "WARN"
@@ -75,11 +75,12 @@ import os, sys
 from pathlib import Path
 from noiseaware import family
 from noiseaware.custodian.division import Unit
+from noiseaware.custodian.engine import spark
 from noiseaware.custodian.table import Table
 os.umask(0o022)
 table = Table(sys.argv[1], spark=True)
 assert table.sums(family.Bernoulli("ill"), 0, unit=Unit("pid", 1))[1] == 40_000
-folder = Path(table._source.open.__globals__["cluster"]._session().sparkContext.getConf().get("spark.local.dir"))
+folder = Path(spark._session().sparkContext.getConf().get("spark.local.dir"))
 written = [path for path in folder.rglob("*") if path.is_file()]
 assert any("shuffle" in path.name for path in written), written
 for path in written:
@@ -105,11 +106,11 @@ def test_what_spark_writes_is_encrypted_nobody_elses_and_gone(spark, tmp_path):
 
 
 def test_settings_of_a_session_that_is_started_here():
-    own = cluster._own_settings()
+    own = engine._own_settings()
     folder = Path(own["spark.local.dir"])
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert (own["spark.io.encryption.enabled"], own["spark.eventLog.enabled"]) == ("true", "false")
     seen = os.umask(0o022)
-    with cluster._unheard():
+    with engine._unheard():
         assert os.umask(0o077) == 0o077
     assert os.umask(seen) == 0o022
