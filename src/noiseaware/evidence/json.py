@@ -1,6 +1,6 @@
 """The parts of a release file: what may stand in it, and what it means.
 
-Checked strictly on the way in, since a release file is untrusted; artifact.py puts the parts together.
+Checked strictly on the way in, since a release file is untrusted; release.py puts the parts together.
 """
 
 import inspect
