@@ -28,7 +28,7 @@ WRONG = [
     ({"mechanism": None}, "mechanism must be one of noiseaware.mechanism, such as .*, got None."),
     ({"mechanism": [na.mechanism.Laplace(1.0)]}, "mechanism must be one of noiseaware.mechanism, such as"),
     ({"n_mechanism": 3.0}, "n_mechanism must be one of noiseaware.mechanism, such as .*, got 3.0."),
-    ({"guarantee": "pure"}, "guarantee must be one of noiseaware.privacy.promise, such as .*, got 'pure'."),
+    ({"guarantee": "pure"}, "guarantee must be one of noiseaware.privacy, such as .*, got 'pure'."),
     ({"origin": 3}, "origin must be one of noiseaware.evidence.json, such as .*, got 3."),
     ({"within": 3}, "within must be a list of intervals, one for each value, got 3."),
     ({"grid": "fine"}, "grid must be a number, got 'fine'."),

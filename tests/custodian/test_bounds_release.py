@@ -57,7 +57,7 @@ def test_a_release_says_how_its_bounds_came_about(name, promise, waits, tmp_path
     assert "for 0.25 of the guarantee's cost" in dict(facts(release))["Bounds"]
 
 
-@pytest.mark.parametrize("broken", ["bounds.select", "grid.draw", "table.Table.sums"])
+@pytest.mark.parametrize("broken", ["private_bounds.select", "grid.draw", "table.Table.sums"])
 def test_the_charge_is_first_and_whole_and_stays(broken, waits, tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1)
 

@@ -29,7 +29,7 @@ MORTAL = 4  # workers that may die for good: the others alone make 4 · 200 > 50
 WORKER = """
 import os, sys
 from fractions import Fraction
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Pure
 
 path, published, attempts = sys.argv[1:]
@@ -131,7 +131,7 @@ def test_importing_the_ledger_is_light():
 LIMITED = """
 import resource, signal, sys
 from fractions import Fraction
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.privacy import Pure
 
 path, deadly, *limits = sys.argv[1:]
@@ -239,7 +239,7 @@ os.execv(sys.executable, [sys.executable, "-c", *sys.argv[1:]])
 UNWRITABLE = """
 import json, os, sys
 from fractions import Fraction
-from noiseaware.custodian.ledger import Ledger
+from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.privacy import Pure
 
 path, locked = sys.argv[1:]

@@ -121,7 +121,7 @@ def test_a_connection_cut_at_any_message_is_a_sentence(ledger, schemas):
 WORKER = """
 import os, sys, time
 from fractions import Fraction
-from noiseaware.custodian.ledger import Ledger, LedgerRefusal
+from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.privacy import Pure
 
 url, published = sys.argv[1:]

@@ -149,7 +149,7 @@ def test_twenty_storms_say_no_secret(number, tmp_path, seed, caplog, capfd, monk
     _storm(tmp_path, seed, 1, caplog, capfd, monkeypatch)
 
 
-@pytest.mark.parametrize("where", ["grid.draw", "ledger.Ledger.charge", "table.Table.sums"])
+@pytest.mark.parametrize("where", ["grid.draw", "ledger.ledger.Ledger.charge", "table.Table.sums"])
 def test_an_interrupt_says_no_secret(where, tmp_path, seed, monkeypatch):
     planted = Planted(tmp_path, random.Random(seed))
 

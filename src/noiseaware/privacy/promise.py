@@ -126,7 +126,7 @@ def frozen(promise: Promise) -> Promise:
         return Pure(_fraction(promise, promise.epsilon))
     if isinstance(promise, ZeroConcentrated):
         return ZeroConcentrated(_fraction(promise, promise.rho))
-    raise ValueError(f"guarantee must be one of noiseaware.privacy.promise, got {type(promise).__name__}.")
+    raise ValueError(f"guarantee must be one of noiseaware.privacy, got {type(promise).__name__}.")
 
 
 def _fraction(promise: Promise, value: object) -> Fraction:
