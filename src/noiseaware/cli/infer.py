@@ -13,6 +13,7 @@ from noiseaware.cli.failure import Unfit, say
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet, say_done, working
 from noiseaware.family import BUILT_IN
+from noiseaware.report.number import listed
 
 if TYPE_CHECKING:
     from noiseaware.evidence.release import Release
@@ -26,7 +27,7 @@ METHODS = (
 _AT = 'Predict y of a new record (regression): "age=40, bmi=25"; repeatable.'
 _At = Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help=_AT)]
 _TAKERS = {prior: [name for name, own in BUILT_IN.items() if own == prior] for prior in BUILT_IN.values()}
-_PRIORS = "; ".join(f"{', '.join(names)}: {prior}" for prior, names in _TAKERS.items())
+_PRIORS = "; ".join(f"for {listed(names)}, {prior}" for prior, names in _TAKERS.items())
 HELP = f"""Find what a release supports: the posterior, with the noise accounted for.
 
 [bold]Example[/bold]
@@ -49,7 +50,9 @@ def infer(
     ] = None,
     at: _At = None,
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
-    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed; if omitted, a fresh one is chosen and printed.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     output: Annotated[
         str | None,

@@ -39,8 +39,8 @@ class AbstractFamily(eqx.Module):
     parameters: eqx.AbstractClassVar[tuple[str, ...]]
     """Names of the parameters, as they appear in a posterior."""
     is_integer: eqx.AbstractClassVar[bool]
-    """Whether t(x) takes whole numbers only, so that a release keeps the grid 1."""
-    title: ClassVar[str] = ""
+    """True if t(x) takes whole numbers only, so that a release keeps the grid 1."""
+    records: ClassVar[str] = ""
     """Its records in words: "waiting times (exponential)"; a family that has none is called by its name."""
     glossary: ClassVar[Mapping[str, Meaning]] = {}
     """Words for each parameter that has a meaning besides its name."""
@@ -288,6 +288,10 @@ class AbstractScalarFamily(AbstractNumberFamily):
 
     def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         return self.sensitivity(neighbours, bounds=bounds) ** 2
+
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return mean, variance and third cumulant of an unaltered record, where they are known in closed form."""
+        return None
 
     @abc.abstractmethod
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:

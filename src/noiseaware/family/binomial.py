@@ -63,6 +63,10 @@ class AbstractSuccesses(AbstractScalarFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.clip(s, 0, n * self.trials)
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        variance = self.trials * theta * (1 - theta)
+        return self.trials * theta, variance, variance * (1 - 2 * theta)
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, n * self.trials
 
@@ -80,7 +84,7 @@ class Bernoulli(AbstractSuccesses):
 
     column: str | None = eqx.field(static=True)
     name: ClassVar[str] = "bernoulli"
-    title: ClassVar[str] = "yes or no (Bernoulli)"
+    records: ClassVar[str] = "yes or no (Bernoulli)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
 
     def __init__(self, column: str | None = None) -> None:
@@ -101,7 +105,7 @@ class Binomial(AbstractSuccesses):
     column: str | None = eqx.field(static=True)
     trials: int = eqx.field(static=True)
     name: ClassVar[str] = "binomial"
-    title: ClassVar[str] = "successes in a fixed number of trials (binomial)"
+    records: ClassVar[str] = "successes in a fixed number of trials (binomial)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success", " in one trial")}
 
     def __init__(self, column: str | None = None, *, trials: int | np.integer) -> None:

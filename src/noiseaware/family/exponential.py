@@ -27,7 +27,7 @@ class Exponential(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "exponential"
-    title: ClassVar[str] = "waiting times (exponential)"
+    records: ClassVar[str] = "waiting times (exponential)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the rate", ", one over the mean")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
@@ -62,6 +62,9 @@ class Exponential(AbstractUnboundedFamily):
 
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
+
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return 1 / theta, 1 / theta**2, 2 / theta**3
 
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf

@@ -57,7 +57,7 @@ class GammaRate(AbstractUnboundedFamily):
     outside: Outside = eqx.field(static=True)
     shape: float = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
-    title: ClassVar[str] = "positive amounts (gamma)"
+    records: ClassVar[str] = "positive amounts (gamma)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"rate": Meaning("the rate", ", shape over mean")}
     conjugate: ClassVar[type] = GammaPrior
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
@@ -99,6 +99,9 @@ class GammaRate(AbstractUnboundedFamily):
 
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
+
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.shape / theta, self.shape / theta**2, 2 * self.shape / theta**3
 
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf
@@ -143,7 +146,7 @@ class GammaShapeRate(AbstractPowerFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
-    title: ClassVar[str] = GammaRate.title
+    records: ClassVar[str] = GammaRate.records
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "shape": Meaning("the shape", ", the squared mean over the variance"),
         **GammaRate.glossary,

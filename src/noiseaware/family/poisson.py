@@ -28,7 +28,7 @@ class Poisson(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "poisson"
-    title: ClassVar[str] = "counts of events (Poisson)"
+    records: ClassVar[str] = "counts of events (Poisson)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the mean count")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
@@ -66,6 +66,9 @@ class Poisson(AbstractUnboundedFamily):
 
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
+
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return theta, theta, theta
 
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf

@@ -1,4 +1,4 @@
-"""How probable a release as extreme as the one at hand is under the prior.
+"""The probability, under the prior, of a release as extreme as the one at hand.
 
     P(y ≤ t) = ∫ p(θ) P(n m(θ) + N(0, n v(θ)) + noise ≤ t) dθ        for each released sum by itself
 
@@ -11,7 +11,7 @@ Of several sums the most extreme counts, times their number (Bonferroni).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -20,18 +20,12 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import (
     AbstractFamily,
     AbstractGeneralizedLinear,
-    Bernoulli,
-    Binomial,
+    AbstractScalarFamily,
     Categorical,
-    Exponential,
-    GammaRate,
     GammaShapeRate,
-    Geometric,
     LinearRegression,
     MultivariateNormal,
-    NormalMean,
     NormalMeanVariance,
-    Poisson,
 )
 from noiseaware.family.recorded import Recorded, normal, unaltered
 from noiseaware.posterior import predictive_sum
@@ -47,7 +41,7 @@ _FAR = 30.0  # times the scale of Laplace noise, from which on a normal sum hide
 
 
 class Sum(NamedTuple):
-    """What one record adds to a released sum, at each node of the parameter: mean, variance and third cumulant."""
+    """Moments of one record's part of a released sum, at each node of the parameter: mean, variance, third cumulant."""
 
     weight: np.ndarray
     mean: np.ndarray
@@ -61,13 +55,12 @@ def tail(release: Release, prior: AbstractPrior) -> float | None:
     with np.errstate(all="ignore"):  # quantiles of a prior without a tail may be 0 or infinite: they are left out
         prior = family.completed(prior)
         laws = predictive_sum.laws(family, prior, n)
-        is_closed = bool(laws) and release.n_mechanism is None and not getattr(family, "is_altered", False)
+        is_closed = bool(laws) and release.n_mechanism is None and not family.is_altered
         if is_closed:
             found = [_two_sided(release, k, None, law) for k, law in laws.items()]
             if None not in found:
                 return _most_extreme(found)
-        if not family.is_integer and n * getattr(family, "shape", 1.0) >= 1:
-            laws = {}  # not so skewed that the cube root would not do
+        laws = {k: law for k, law in laws.items() if law.is_skewed}  # where the cube root would not do
         sums = _sums(family, prior)
         return _most_extreme([_two_sided(release, k, one, laws.get(k)) for k, one in sums.items()])
 
@@ -148,21 +141,16 @@ def _noisy_cdf(x: np.ndarray, sd: np.ndarray, variance: float, *, is_laplace: bo
 # ---- what one record adds ------------------------------------------------------------------------------------
 
 
-def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
+def _sums(family: AbstractFamily, prior: Any) -> dict[int, Sum]:
     """By the place of the statistic."""
     match family:
         case Categorical():
-            return {k: _counted(marginal, 1) for k, marginal in enumerate(prior.marginals())}
-        case Bernoulli() | Binomial():
-            (marginal,) = prior.marginals()
-            return {0: _counted(marginal, family.trials)}
-        case NormalMean() | Exponential() | GammaRate() | Poisson() | Geometric():
-            (marginal,) = prior.marginals()
-            weight, theta = _nodes(marginal)
-            return {0: _of_records(family, weight, {family.parameters[0]: theta})}
+            return {k: _counted(marginal) for k, marginal in enumerate(prior.marginals())}
+        case AbstractScalarFamily():
+            return _of_records(family, *prior.marginals())
         case NormalMeanVariance():
             _, variance = prior.marginals()
-            weight, draws = _normal_nodes(float(prior.mean), variance, float(prior.precision))  # type: ignore[attr-defined]
+            weight, draws = _normal_nodes(float(prior.mean), variance, float(prior.precision))
             return _with_squares(family, weight, draws)
         case GammaShapeRate():
             (first, shape), (second, rate) = (_nodes(part, 61) for part in prior.marginals())
@@ -172,7 +160,7 @@ def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
         case MultivariateNormal():
             return _of_columns(family, prior, family.pairs)
         case LinearRegression() | AbstractGeneralizedLinear():
-            return _of_regression(family, *family.parted(prior))  # type: ignore[arg-type]
+            return _of_regression(family, *family.parted(prior))
     return {}
 
 
@@ -186,7 +174,7 @@ def _nodes(prior: AbstractScalarPrior, count: int = _NODES) -> tuple[np.ndarray,
 def _normal_nodes(
     centre: float, variance: AbstractScalarPrior, precision: float
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Of variance, and of mean ~ Normal(centre, variance/precision) given it."""
+    """Return nodes of a variance, and of mean ~ Normal(centre, variance/precision) given it."""
     weight, v = _nodes(variance, 81)
     z = np.tile(_NORMAL_NODES, len(v))
     v = np.repeat(v, len(_NORMAL_NODES))
@@ -194,34 +182,24 @@ def _normal_nodes(
     return np.outer(weight, np.exp(-0.5 * _NORMAL_NODES**2)).ravel(), draws
 
 
-def _counted(prior: AbstractScalarPrior, trials: int) -> Sum:
+def _counted(prior: AbstractScalarPrior) -> Sum:
     weight, theta = _nodes(prior)
-    variance = trials * theta * (1 - theta)
-    return Sum(weight, trials * theta, variance, variance * (1 - 2 * theta))
+    variance = theta * (1 - theta)
+    return Sum(weight, theta, variance, variance * (1 - 2 * theta))
 
 
-def _of_records(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> Sum:
-    """Of a sum of the values themselves, clamped or dropped."""
-    mean, variance, third = _plain(family, draws)
-    if (found := family.recorded(draws)) is not None:
+def _of_records(family: AbstractScalarFamily, prior: AbstractScalarPrior) -> dict[int, Sum]:
+    """Return the moments for a sum of the values themselves, clamped or dropped."""
+    weight, theta = _nodes(prior)
+    cumulants = family.cumulants(theta)
+    if cumulants is None:
+        return {}
+    mean, variance, third = cumulants
+    if (found := family.recorded({family.parameters[0]: theta})) is not None and family.bounds is not None:
         mean, variance = _summed(family, found, found.mean)
         low, high = family.bounds
         third = np.minimum(third, (high - low) * variance)  # |κ₃| of what lies between two ends
-    return Sum(weight, mean, variance, third)
-
-
-def _plain(family, draws: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, variance and third cumulant of an unaltered record."""
-    theta = next(iter(draws.values()))
-    match family:
-        case NormalMean():
-            return theta, np.full_like(theta, family.variance), np.zeros_like(theta)
-        case Poisson():
-            return theta, theta, theta
-        case Geometric():
-            return (1 - theta) / theta, (1 - theta) / theta**2, (1 - theta) * (2 - theta) / theta**3
-    shape = getattr(family, "shape", 1.0)
-    return shape / theta, shape / theta**2, 2 * shape / theta**3
+    return {0: Sum(weight, mean, variance, third)}
 
 
 def _summed(family, found: Recorded, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -233,7 +211,7 @@ def _summed(family, found: Recorded, values: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> dict[int, Sum]:
-    """Of Σu and Σu² of one column."""
+    """Return the moments for Σu and Σu² of one column."""
     found = family.recorded(draws)
     if found is None:
         mean, variance = draws.get("mean"), draws.get("variance")
@@ -248,7 +226,7 @@ def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> d
 
 
 def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None = None) -> dict[int, Sum]:
-    """Of Σu_j and Σu_j² of each column, at its places among the statistics of `dimension` columns."""
+    """Return the moments for Σu_j and Σu_j² of each column, by their places among those of `dimension` columns."""
     d, columns, sums = family.dimension, prior.columns(), {}
     places = {pair: (dimension or d) + k for k, pair in enumerate(pairs)}
     for j in range(d):
@@ -271,7 +249,7 @@ def _of_regression(family, line: AbstractPrior, covariates: AbstractPrior) -> di
 
 
 def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWishart) -> dict[int, Sum]:
-    """Of y, by draws of the line and of the covariates, each by itself."""
+    """Return the moments for y, by draws of the line and of the covariates, each by itself."""
     rng, p = np.random.default_rng(0), len(family.x)
     rest = float(line.scale) / rng.gamma(float(line.shape), size=_DRAWS)
     root = np.linalg.cholesky(np.asarray(line.precision, dtype=float))
@@ -292,7 +270,7 @@ def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWish
 
 
 def _pair(weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, is_bounded: bool) -> tuple[Sum, Sum]:
-    """Of u and u², the latter as of a normal u, and within what |u| ≤ 1 allows."""
+    """Return the moments for u and u², the latter as if u were normal, and within what |u| ≤ 1 allows."""
     square = variance + mean**2
     spread = 2 * variance**2 + 4 * mean**2 * variance
     if is_bounded:

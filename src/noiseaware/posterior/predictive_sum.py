@@ -13,7 +13,7 @@ Small counts and very skewed sums are far from normal, so that no expansion abou
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -29,7 +29,7 @@ from noiseaware.family import (
     Poisson,
 )
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Identity
-from noiseaware.prior import AbstractPrior, Beta
+from noiseaware.prior import Beta
 
 _SHARES = special.expit(np.linspace(-25.0, 25.0, 401))
 _WEIGHTS = _SHARES * _SHARES[::-1] / (_SHARES * _SHARES[::-1]).sum()
@@ -40,30 +40,33 @@ Probability = Callable[[float | np.ndarray], np.ndarray]
 
 
 class Law(NamedTuple):
-    """Of a sum s under the prior: P(s ≤ t), P(s ≥ t) and, of whole numbers, the logarithm of P(s)."""
+    """A sum s under the prior: P(s ≤ t), P(s ≥ t) and, for whole numbers, the logarithm of P(s)."""
 
     below: Probability
     above: Probability
     log_mass: Probability | None
     greatest: float = math.inf
+    is_skewed: bool = True
+    """True if the sum is too far from normal for an expansion about it."""
 
 
-def laws(family: AbstractFamily, prior: AbstractPrior, n: int) -> dict[int, Law]:
+def laws(family: AbstractFamily, prior: Any, n: int) -> dict[int, Law]:
     """By the place of the statistic, as if no bounds altered the records; none where there is no closed form."""
     if n < 1:
         return {}
     match family:
         case Categorical():
-            return {k: _successes(marginal, n) for k, marginal in enumerate(prior.marginals())}  # type: ignore[arg-type]
+            return {k: _successes(marginal, n) for k, marginal in enumerate(prior.marginals())}
         case Bernoulli() | Binomial():
-            return {0: _successes(prior.marginals()[0], n * family.trials)}  # type: ignore[arg-type]
+            return {0: _successes(prior.marginals()[0], n * family.trials)}
         case Geometric():
-            return {0: _failures(prior.marginals()[0], n)}  # type: ignore[arg-type]
+            return {0: _failures(prior.marginals()[0], n)}
         case Poisson():
-            return {0: _counts(float(prior.shape), float(prior.rate), n)}  # type: ignore[attr-defined]
-        case Exponential() | GammaRate():
-            shape = n * getattr(family, "shape", 1.0)
-            return {0: _gamma(float(prior.shape), float(prior.rate), shape)}  # type: ignore[attr-defined]
+            return {0: _counts(float(prior.shape), float(prior.rate), n)}
+        case Exponential():
+            return {0: _gamma(float(prior.shape), float(prior.rate), n)}
+        case GammaRate():
+            return {0: _gamma(float(prior.shape), float(prior.rate), n * family.shape)}
     return {}
 
 
@@ -85,7 +88,7 @@ def noisy(law: Law, noise: AbstractMechanism, scale: float, value: float, side: 
 
 
 def _quantiles(noise: AbstractMechanism, scale: float) -> np.ndarray:
-    """Of continuous noise, at the shares: from the lower half, since a share near 1 has lost its figures."""
+    """Return quantiles of continuous noise, from the lower half, since a share near 1 has lost its figures."""
     lower = np.minimum(_SHARES, _SHARES[::-1])
     found = np.log(2 * lower) if noise.is_laplace else special.ndtri(lower)
     return scale * np.where(_SHARES < 0.5, found, -found)
@@ -176,4 +179,4 @@ def _gamma(shape: float, rate: float, own: float) -> Law:
         size = np.maximum(t, 0)
         return np.where(t <= 0, 0.0, special.betainc(own, shape, size / (rate + size)))
 
-    return Law(below, above, None)
+    return Law(below, above, None, is_skewed=own < 1)
