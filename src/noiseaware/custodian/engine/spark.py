@@ -169,7 +169,7 @@ def _session() -> Any:
 
 
 def _own_settings() -> dict[str, str]:
-    """Settings of a session that is started here: what it writes to disk nobody else can read, and it logs nothing.
+    """Return settings of a session that is started here: nobody else can read what it writes, and it logs nothing.
 
     A shuffle brings the records of a person together in files; an event log keeps the value that a task failed on.
     """
@@ -187,7 +187,7 @@ def _own_settings() -> dict[str, str]:
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """What is started here has no stderr, and what it writes is nobody else's to read.
+    """Give what is started here no stderr, and files that nobody else can read.
 
     Spark's Java process writes to stderr before its log level can be set.
     """
@@ -209,7 +209,7 @@ def _quoted(column: str) -> str:
 
 
 def _short(text: Any) -> Any:
-    """A column of text as bytes; what is too long to be a number or a level is NULL."""
+    """Return a column of text as bytes; what is too long to be a number or a level is NULL."""
     from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
 
     return functions.when(functions.octet_length(text) <= LONGEST_CELL, text.cast("binary"))
@@ -222,7 +222,7 @@ def _mapped(table: Any, function: Any, schema: str) -> Any:
 
 @contextlib.contextmanager
 def _this_python(table: Any) -> Iterator[None]:
-    """Workers on this machine run this Python, which has what they need, where Spark would take any `python3`."""
+    """Let workers on this machine run this Python, which has the packages; Spark would take any `python3`."""
     with contextlib.ExitStack() as after:
         with contextlib.suppress(Exception):  # through Spark Connect there are none
             context = table.sparkSession.sparkContext
@@ -234,7 +234,7 @@ def _this_python(table: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silent(table: Any) -> Iterator[None]:
-    """Spark's own logs are off meanwhile: a task that fails is logged with the value it failed on."""
+    """Switch Spark's own logs off: a task that fails is logged with the value it failed on."""
     from pyspark.logger import PySparkLogger  # pyright: ignore[reportMissingImports]
 
     with contextlib.ExitStack() as after, warnings.catch_warnings(action="ignore"):
