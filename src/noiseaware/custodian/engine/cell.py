@@ -45,7 +45,8 @@ def _text(cell: object) -> str | None:
             return None
         if isinstance(cell, bytes):
             return cell.decode("utf-8", "replace")
-        if isinstance(cell, int) and abs(cell) >= _HUGE:  # which Python has no text for
+        # Python has no text for an integer of so many digits.
+        if isinstance(cell, int) and abs(cell) >= _HUGE:
             return "inf" if cell > 0 else "-inf"
         if (whole := _whole(cell)) is not None:
             return str(whole)
@@ -74,7 +75,8 @@ def _identity(cell: object) -> str | None:
             return None
         if isinstance(cell, str):
             return f"\0text {cell.encode('utf-8', 'surrogatepass').hex()}" if _is_odd(cell) else str(cell)
-        if isinstance(cell, UUID):  # whose hash whoever picks it can choose
+        # Whoever picks a UUID can choose its hash.
+        if isinstance(cell, UUID):
             return f"\0uuid {cell.hex}"
         if isinstance(cell, tuple):
             parts = [str(_identity(part)) for part in cell]

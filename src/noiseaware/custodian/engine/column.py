@@ -36,7 +36,8 @@ def fixed_point(x: nw.Expr, bounds: tuple[float, float], outside: str, grid_expo
     """Return ⌊x · 2^k⌋ of each record after its bounds; multiplying by a power of two is exact."""
     x = _bounded(x, bounds, outside, 0.0)
     if grid_exponent < 0:
-        x = _swept(x, -_DUST)  # of which the floor is −1 as well
+        # The floor of −_DUST is −1, as is that of any negative number nearer to 0.
+        x = _swept(x, -_DUST)
     return (x * 2.0**grid_exponent).floor().cast(nw.Int64)
 
 

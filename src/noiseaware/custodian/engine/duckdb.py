@@ -38,7 +38,8 @@ def connection(*, counts_progress: bool = False) -> duckdb.DuckDBPyConnection:
     return own
 
 
-@functools.cache  # starting one takes as long as a million rows; a forked process must not share it
+# Starting one takes as long as a million rows; a forked process must not share it.
+@functools.cache
 def _embedded(process: int) -> duckdb.DuckDBPyConnection:
     """Return a DuckDB that fetches no extension and keeps nothing that it read, not even in a file for want of memory.
 
@@ -64,7 +65,8 @@ def unlimited() -> Iterator[None]:
         try:
             yield
         finally:
-            with _LIFTING, contextlib.suppress(duckdb.Error):  # where more is still in use, the next one sets it back
+            # Where more memory is still in use the limit cannot be set; the next thread to leave sets it.
+            with _LIFTING, contextlib.suppress(duckdb.Error):
                 _LIFTED.remove(own)
                 if not _LIFTED:
                     own.execute(f"SET memory_limit = '{_memory()}'")

@@ -30,7 +30,8 @@ def interruptible(
     DuckDB does not hear Ctrl-C while it works, and the thread that waits here does.
     """
     outcome: dict[str, Any] = {}
-    is_done = threading.Event()  # not Thread.join, which takes a thread for ended when it is interrupted
+    # Thread.join would take a thread for ended when it is interrupted.
+    is_done = threading.Event()
 
     def work() -> None:
         try:

@@ -253,7 +253,8 @@ class _Rows:
         while data := os.pread(self._file, size, at):
             place = 0
             while (quotes := _QUOTES.search(data, place)) is not None:
-                if quotes.end() == len(data) == size:  # there may be more of them
+                # More quotes may follow in the next block.
+                if quotes.end() == len(data) == size:
                     break
                 place = quotes.end()
                 if (place - quotes.start()) % 2 == 1:

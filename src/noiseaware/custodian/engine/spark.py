@@ -82,7 +82,8 @@ class Spark(AbstractEngine):
             size = functions.concat(functions.octet_length(cell).cast("string"), functions.lit(":")).cast("binary")
             salted.append(functions.coalesce(functions.concat(size, cell), functions.lit(b"-")))
         rows = table.filter(is_there).withColumn("h", functions.sha2(functions.concat(*salted), 256))
-        rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows  # whatever its collation
+        # A collation may hold two texts to be equal whose bytes differ.
+        rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows
         alike = functions.row_number().over(Window.partitionBy("u", "h").orderBy("h"))
         rows = rows.withColumn("h", functions.sha2(functions.concat("h", alike.cast("string")).cast("binary"), 256))
         place = functions.row_number().over(Window.partitionBy("u").orderBy("h"))
@@ -101,7 +102,8 @@ class Spark(AbstractEngine):
         wanted = ", ".join(f"CAST({text} AS {kind}) AS {name}" for text, name in zip(texts, sql, strict=True))
         settings, schema = OFFLINE, ", ".join(f"{name} {kind}" for name in sql)
 
-        def parse(batches):  # sent to the workers by value: they need DuckDB and PyArrow, and not this package
+        # The workers get this function by value: they need DuckDB and PyArrow, and not this package.
+        def parse(batches):
             import duckdb
             import pyarrow
 
@@ -140,7 +142,8 @@ def _opened(path: str, opening: Opening) -> Any:
     wanted = list(dict.fromkeys(opening.columns))
     check_columns(wanted, names, PurePath(path).name)
 
-    def read(batches):  # in one worker, which needs this package: Spark's own reader takes a long row for an error
+    # The one worker needs this package: Spark's own reader takes a long row for an error.
+    def read(batches):
         from noiseaware.custodian.engine._engine import Opening
         from noiseaware.custodian.engine.duckdb import connection
         from noiseaware.custodian.engine.file import READERS
