@@ -15,12 +15,12 @@ _HUGE, _EXACT = 10**400, 2.0**53
 
 
 def texts(series: Any) -> Any:
-    """A pandas column that DuckDB can take: objects and categories as text, or missing."""
+    """Return a pandas column that DuckDB can take: objects and categories as text, or missing."""
     return _mapped(series, _text)
 
 
 def identities(series: Any) -> Any:
-    """A pandas column that DuckDB can take, in which values are the same where pandas holds them equal.
+    """Return a pandas column that DuckDB can take, in which values are equal where pandas holds them equal.
 
     1, 1.0, True and Decimal(1) are one person, whom the text "1" is not; None and NaN are nobody.
     """
@@ -37,7 +37,7 @@ def _mapped(series: Any, spelled: Any) -> Any:
 
 
 def _text(cell: object) -> str | None:
-    """The text of a cell; None where it is missing, or has no text."""
+    """Return the text of a cell; None where it is missing, or has no text."""
     if type(cell) is str and cell.isascii():  # most are, and this is quick
         return cell
     try:
@@ -45,7 +45,8 @@ def _text(cell: object) -> str | None:
             return None
         if isinstance(cell, bytes):
             return cell.decode("utf-8", "replace")
-        if isinstance(cell, int) and abs(cell) >= _HUGE:  # which Python has no text for
+        # Python has no text for an integer of so many digits.
+        if isinstance(cell, int) and abs(cell) >= _HUGE:
             return "inf" if cell > 0 else "-inf"
         if (whole := _whole(cell)) is not None:
             return str(whole)
@@ -55,14 +56,14 @@ def _text(cell: object) -> str | None:
 
 
 def _whole(cell: object) -> int | None:
-    """A number that is whole and exact as a double, as an integer: what is 1 in one frame is 1.0 in another."""
+    """Return the integer that a number is, exactly and as a double; None for any other: 1 may be 1.0 in a frame."""
     if isinstance(cell, bool | np.bool_) or (nearest := _nearest(cell)) is None:
         return None
     return int(nearest) if abs(nearest) <= _EXACT and nearest == cell and nearest.is_integer() else None
 
 
 def _identity(cell: object) -> str | None:
-    """A text that equal values share, and no others: Python's hash, which equal values share, and the nearest double.
+    """Return a text that equal values share, and no others: Python's hash and the nearest double.
 
     So two numbers would have to have both in common to be taken for one. What has no hash is known by its text, and
     no text of a person begins as these do.
@@ -74,7 +75,8 @@ def _identity(cell: object) -> str | None:
             return None
         if isinstance(cell, str):
             return f"\0text {cell.encode('utf-8', 'surrogatepass').hex()}" if _is_odd(cell) else str(cell)
-        if isinstance(cell, UUID):  # whose hash whoever picks it can choose
+        # Whoever picks a UUID can choose its hash.
+        if isinstance(cell, UUID):
             return f"\0uuid {cell.hex}"
         if isinstance(cell, tuple):
             parts = [str(_identity(part)) for part in cell]
@@ -91,7 +93,7 @@ def _is_odd(text: str) -> bool:
 
 
 def _nearest(cell: object) -> float | None:
-    """The double nearest to a number, with one zero; None of what is no number, and of what no double is near to."""
+    """Return the double nearest to a number, with one zero; None if there is none, or the cell is no number."""
     number = cell.real if isinstance(cell, complex) and cell.imag == 0 else cell
     if not isinstance(number, numbers.Real | Decimal | np.bool_):
         return None
@@ -102,7 +104,8 @@ def _nearest(cell: object) -> float | None:
     return nearest + 0.0 if math.isfinite(nearest) else None
 
 
-def _is_missing(cell: object) -> bool:
+def _is_missing(cell: Any) -> bool:
     import pandas as pd
 
-    return pd.isna(cell) is True  # type: ignore[arg-type]  # of a list it is a list
+    # For a list, isna returns a list.
+    return pd.isna(cell) is True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import narwhals as nw
 
 _DUST = 2.0**-30
-"""What is nearer to 0 is set aside before a product that makes it smaller; 2^−1074 is the least double."""
+"""Numbers nearer to 0 are set aside before a product that makes them smaller; 2^−1074 is the least double."""
 
 
 def is_missing(x: nw.Expr) -> nw.Expr:
@@ -20,28 +20,29 @@ def is_missing(x: nw.Expr) -> nw.Expr:
 
 
 def filled(x: nw.Expr, value: float | None) -> nw.Expr:
-    """The column with a number where there is none; as it is where the value is None."""
+    """Return the column with a number in place of missing cells; unchanged if the value is None."""
     if value is None:
         return x
     return nw.when(is_missing(x)).then(nw.lit(float(value))).otherwise(x.cast(nw.Float64))
 
 
 def readable(columns: Sequence[nw.Expr]) -> nw.Expr:
-    """1 for a record with a number in every column, 0 for any other."""
+    """Return 1 for a record with a number in every column, 0 for any other."""
     found = functools.reduce(lambda one, other: one | other, map(is_missing, columns))
     return nw.when(found).then(nw.lit(0)).otherwise(nw.lit(1)).cast(nw.Int64)
 
 
 def fixed_point(x: nw.Expr, bounds: tuple[float, float], outside: str, grid_exponent: int) -> nw.Expr:
-    """⌊x · 2^k⌋ of each record after its bounds; multiplying by a power of two is exact."""
+    """Return ⌊x · 2^k⌋ of each record after its bounds; multiplying by a power of two is exact."""
     x = _bounded(x, bounds, outside, 0.0)
     if grid_exponent < 0:
-        x = _swept(x, -_DUST)  # of which the floor is −1 as well
+        # The floor of −_DUST is −1, as is that of any negative number nearer to 0.
+        x = _swept(x, -_DUST)
     return (x * 2.0**grid_exponent).floor().cast(nw.Int64)
 
 
 def scaled(x: nw.Expr, bounds: tuple[float, float], outside: str, centre: float, half: float, unit: int) -> nw.Expr:
-    """⌊u · 2^k + ½⌋ of each record after its bounds, for u = (x − centre)/half and 2^k = unit; 0 where dropped.
+    """Return ⌊u · 2^k + ½⌋ of each record after its bounds, u = (x − centre)/half and 2^k = unit; 0 where dropped.
 
     Nearest, since the bias of a floor would add up over the records where k is small. The clip is what the
     sensitivity rests on, however the steps before it round. A product, since Polars divides by a number by multiplying
@@ -54,7 +55,7 @@ def scaled(x: nw.Expr, bounds: tuple[float, float], outside: str, centre: float,
 
 
 def placed(x: nw.Expr) -> nw.Expr:
-    """Each record where it lies on the line: NULL and NaN at −∞, since clamping takes them to the lower bound.
+    """Return each record where it lies on the line: NULL and NaN at −∞, since clamping takes them to the lower bound.
 
     The clip changes nothing, and is there for the reason that `_bounded` tells.
     """
@@ -63,7 +64,7 @@ def placed(x: nw.Expr) -> nw.Expr:
 
 
 def _bounded(x: nw.Expr, bounds: tuple[float, float], outside: str, dropped: float) -> nw.Expr:
-    """Each record between its bounds, or where a dropped one is put.
+    """Return each record between its bounds, or where a dropped one is put.
 
     `x <= high` is false of NaN on every engine, and NaN passes `clip` unchanged. The clip from below comes first
     even where it changes nothing: DuckDB answers a comparison, and even isnan, from the least and greatest value in
@@ -79,6 +80,6 @@ def _bounded(x: nw.Expr, bounds: tuple[float, float], outside: str, dropped: flo
 
 
 def _swept(x: nw.Expr, below: float) -> nw.Expr:
-    """x without dust: 0, or on the negative side what stands for it there."""
+    """Return x without dust: 0, or on the negative side what stands for it there."""
     dust = nw.when(x < 0).then(nw.lit(below)).otherwise(nw.lit(0.0))
     return nw.when((x <= -_DUST) | (x >= _DUST)).then(x).otherwise(dust)

@@ -28,7 +28,7 @@ _LIFTING, _LIFTED = threading.Lock(), []  # who lifted the limit on memory and h
 
 
 def connection(*, counts_progress: bool = False) -> duckdb.DuckDBPyConnection:
-    """A silent connection of its own to the embedded DuckDB of this process; `query_progress` is asked for apart."""
+    """Return a new, silent connection to the embedded DuckDB of this process; `query_progress` must be asked for."""
     own = _embedded(os.getpid()).cursor()
     if counts_progress:
         own.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true").fetchall()
@@ -38,9 +38,10 @@ def connection(*, counts_progress: bool = False) -> duckdb.DuckDBPyConnection:
     return own
 
 
-@functools.cache  # starting one takes as long as a million rows; a forked process must not share it
+# Starting one takes as long as a million rows; a forked process must not share it.
+@functools.cache
 def _embedded(process: int) -> duckdb.DuckDBPyConnection:
-    """A DuckDB that fetches no extension and keeps nothing that it read, not even in a file for want of memory.
+    """Return a DuckDB that fetches no extension and keeps nothing that it read, not even in a file for want of memory.
 
     Without a limit it would hold a CSV file in memory for as long as there is some.
     """
@@ -56,7 +57,7 @@ def _memory() -> str:
 
 @contextlib.contextmanager
 def unlimited() -> Iterator[None]:
-    """As long as any thread is in here, the embedded DuckDB has no memory limit of ours; it has one for all of them."""
+    """Lift the memory limit of the embedded DuckDB, which all threads share, until the last of them leaves."""
     with _embedded(os.getpid()).cursor() as own:
         with _LIFTING:
             _LIFTED.append(own)
@@ -64,7 +65,8 @@ def unlimited() -> Iterator[None]:
         try:
             yield
         finally:
-            with _LIFTING, contextlib.suppress(duckdb.Error):  # where more is still in use, the next one sets it back
+            # Where more memory is still in use the limit cannot be set; the next thread to leave sets it.
+            with _LIFTING, contextlib.suppress(duckdb.Error):
                 _LIFTED.remove(own)
                 if not _LIFTED:
                     own.execute(f"SET memory_limit = '{_memory()}'")

@@ -139,14 +139,14 @@ class _Text:
     def solid(self) -> bytes:
         """Go to the next character that is no space, and return it; nothing at the end of the file."""
         while True:
-            self.place = _SPACE.match(self._data, self.place).end()  # type: ignore[union-attr]
+            self.place = octets.past(_SPACE, self._data, self.place)
             if self.place < len(self._data) or not self._more():
                 return self._data[self.place : self.place + 1]
 
     def pass_over(self) -> None:
         """Go past all the elements that are whole in this block, but for the last one."""
         self.solid()
-        self.place = _MANY.match(self._data, self.place).end()  # type: ignore[union-attr]
+        self.place = octets.past(_MANY, self._data, self.place)
 
     def element(self) -> bytes:
         """Return the element that begins here, or nothing's text for one that is too long, and go past it."""

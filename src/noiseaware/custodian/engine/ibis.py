@@ -186,7 +186,8 @@ def _opened(url: str, table_name: str, opening: Opening) -> Any:
 
 def _cell(column: str, kind: str) -> str:
     """Return SQL for a column as one of few types; of another type it is refused, or says whose a record is."""
-    if kind == "enum":  # whose owner may have made a cast to text, which a cast would take
+    # The owner of an enumeration may have made a cast to text, which CAST would take.
+    if kind == "enum":
         return f"CASE WHEN {quoted(column)} IS NOT NULL THEN format('%s', {quoted(column)}) END"
     return f"CAST({quoted(column)} AS {_KINDS[kind][0]})" if kind in _KINDS else quoted(column)
 
@@ -218,7 +219,8 @@ def _settled(connection: Any) -> list[str]:
 
     ((path,),) = connection.execute("SELECT pg_catalog.current_schemas(true)").fetchall()
     connection.execute(_SETTINGS)
-    with contextlib.suppress(psycopg.Error), connection.transaction():  # a server before 14, or on Windows, lacks it
+    # A server before version 14, or on Windows, lacks the setting.
+    with contextlib.suppress(psycopg.Error), connection.transaction():
         connection.execute(_HEARD)
     return path
 

@@ -1,5 +1,7 @@
 """Text files as bytes: how many are read at once, how many a record may have, and those that are no UTF-8."""
 
+import re
+
 BLOCK = 2**20
 """Bytes that are read at once; even, so that quotes that fill it close nothing."""
 MARK = b"\xef\xbb\xbf"
@@ -11,6 +13,13 @@ LONGEST_RECORD = 2**24
 
 A text may have LONGEST_CELL at most to be a number or a level (check.py): others in its record are read all the same.
 """
+
+
+def past(pattern: re.Pattern[bytes], data: bytes, place: int = 0) -> int:
+    """Return where a match at a place ends, of a pattern that always has one there, if only of nothing."""
+    found = pattern.match(data, place)
+    assert found is not None
+    return found.end()
 
 
 def fits(size: int, room: int) -> bool:

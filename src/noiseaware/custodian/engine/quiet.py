@@ -11,7 +11,7 @@ _PATIENCE = 100  # ticks that an engine has to end its work when it is told to
 
 
 def quietly(action: Callable[[], _T], complaint: str) -> _T:
-    """The outcome of an action, or a complaint that holds nothing of its error: an engine's error quotes records.
+    """Return the outcome of an action, or raise a complaint that holds nothing of its error, which may quote records.
 
     Raised after the error is forgotten, so that not even the exception's context leads back to it.
     """
@@ -25,12 +25,13 @@ def quietly(action: Callable[[], _T], complaint: str) -> _T:
 def interruptible(
     action: Callable[[], _T], stop: Callable[[], object], tick: Callable[[], object] = lambda: None
 ) -> _T:
-    """The outcome of an action in another thread; `tick` is called about ten times a second, `stop` on an interrupt.
+    """Return the outcome of an action in a thread; `tick` is called ten times a second, `stop` on an interrupt.
 
     DuckDB does not hear Ctrl-C while it works, and the thread that waits here does.
     """
     outcome: dict[str, Any] = {}
-    is_done = threading.Event()  # not Thread.join, which takes a thread for ended when it is interrupted
+    # Thread.join would take a thread for ended when it is interrupted.
+    is_done = threading.Event()
 
     def work() -> None:
         try:

@@ -108,13 +108,13 @@ class _Rows:
 
     def is_kept(self, start: bytes) -> bool:
         """True if a row that begins some bytes stays as it is."""
-        return self._kept.match(start).end() > 0  # type: ignore[union-attr]  # if nothing else, it matches nothing
+        return octets.past(self._kept, start) > 0
 
     def pieces(self, at: int) -> Iterator[tuple[bytes, bool]]:
         """Yield the rows from a place on: those that stay as they are, together, or one that does not; and which."""
         data, place = os.pread(self._file, octets.BLOCK, at), 0
         while data:
-            end = self._kept.match(data, place).end()  # type: ignore[union-attr]  # if nothing else, it matches nothing
+            end = octets.past(self._kept, data, place)
             if end > place:
                 yield from self._alike(data[place:end], at + place)
                 place = end
@@ -140,10 +140,13 @@ class _Rows:
             yield rows, True
 
     def _one_by_one(self, rows: bytes, at: int, longest: int) -> Iterator[tuple[bytes, bool]]:
-        """Yield rows that are short enough as they are, as many at once as there are, and rewrite the others."""
+        """Yield rows that are short enough as they are, as many at once as there are, and rewrite the others.
+
+        All of them match the pattern of a row that is kept.
+        """
         start = place = 0
         while place < len(rows):
-            after = self._kept_row.match(rows, place).end()  # type: ignore[union-attr]  # all of them are kept
+            after = octets.past(self._kept_row, rows, place)
             if after - place > longest:
                 if place > start:
                     yield rows[start:place], True
@@ -250,7 +253,8 @@ class _Rows:
         while data := os.pread(self._file, size, at):
             place = 0
             while (quotes := _QUOTES.search(data, place)) is not None:
-                if quotes.end() == len(data) == size:  # there may be more of them
+                # More quotes may follow in the next block.
+                if quotes.end() == len(data) == size:
                     break
                 place = quotes.end()
                 if (place - quotes.start()) % 2 == 1:

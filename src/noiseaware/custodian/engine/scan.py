@@ -55,7 +55,8 @@ class Scan:
     def __enter__(self) -> "Scan":
         unread = f"table {self.source.name} could not be read as a table of records."
         self._own = quietly(lambda: connection(counts_progress=self._told is not None), unread)
-        if self._unit is not None:  # a person's records are brought together, and nothing goes to a file
+        # A person's records are brought together in memory: nothing goes to a file.
+        if self._unit is not None:
             self._closing.enter_context(unlimited())
         self._closing.callback(_closed, self._own)
         return self
@@ -92,7 +93,8 @@ class Scan:
         totals = [column.cast(nw.Int64).sum().alias(f"c{i}") for i, column in enumerate(columns)]
         summed = self._quietly(table, lambda: table.over(table.frame.select(*totals, nw.len().alias("n"))))
         ((*sums, n),) = self._finished(summed, lambda: list(summed.rows()))
-        return [int(value or 0) for value in sums], int(n)  # a sum of no records is NULL on some engines
+        # A sum of no records is NULL on some engines.
+        return [int(value or 0) for value in sums], int(n)
 
     def group_totals(
         self, table: AbstractEngine, columns: Sequence[nw.Expr], count: int
@@ -121,7 +123,8 @@ class Scan:
         complaint = f"table {self.source.name} could not be opened as a table of records."
         dividing = () if self._groups is None else self._groups.columns
         read = [*columns, *dividing, *([] if self._unit is None else [self._unit.column])]
-        if len({column.lower() for column in read}) < len(set(read)):  # to DuckDB they would be one
+        # To DuckDB such columns would be one.
+        if len({column.lower() for column in read}) < len(set(read)):
             raise ValueError(f"columns must differ by more than upper and lower case, got {read}.")
         table = self.source.open(Opening(self._own, list(dict.fromkeys(read)), self._closing, complaint))
         self._stop = table.cancel
@@ -191,7 +194,8 @@ def _spelled(dtype: Any, levels: Sequence) -> Sequence[tuple[int, str | float]]:
     else:
         values = levels
     places = [(place, value) for place, value in enumerate(values) if value is not None]
-    if dtype == nw.Object:  # in which pandas has True and False where a flag is missing
+    # In such a column pandas has True and False where a flag is missing.
+    if dtype == nw.Object:
         flags = ((place, level_flag(level)) for place, level in enumerate(levels))
         places += [(place, str(flag == 1)) for place, flag in flags if flag is not None]
     return places

@@ -1,4 +1,4 @@
-"""How a PostgreSQL server is connected to: it must answer within a patience, and hears no password in clear text.
+"""Connections to a PostgreSQL server, which must answer in time, and is sent no password in clear text.
 
 libpq asks a server for TLS and goes on without it where the server says no. Whoever answers in the server's place can
 say no and ask for the password itself; so a host that is not this machine is not sent one, unless the URL says that
@@ -21,7 +21,7 @@ _REQUIRE_AUTH = 160_000  # the version of libpq that knows it
 
 
 def settings(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Connection settings of the client library; those that a person has given stand."""
+    """Return connection settings of the client library; those that a person has given stand."""
     import psycopg  # pyright: ignore[reportMissingImports]
 
     known = psycopg.pq.Conninfo.get_defaults()  # the environment's too

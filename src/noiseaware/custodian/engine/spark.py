@@ -82,7 +82,8 @@ class Spark(AbstractEngine):
             size = functions.concat(functions.octet_length(cell).cast("string"), functions.lit(":")).cast("binary")
             salted.append(functions.coalesce(functions.concat(size, cell), functions.lit(b"-")))
         rows = table.filter(is_there).withColumn("h", functions.sha2(functions.concat(*salted), 256))
-        rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows  # whatever its collation
+        # A collation may hold two texts to be equal whose bytes differ.
+        rows = rows.withColumn("u", unit.cast("binary")) if kind == "string" else rows
         alike = functions.row_number().over(Window.partitionBy("u", "h").orderBy("h"))
         rows = rows.withColumn("h", functions.sha2(functions.concat("h", alike.cast("string")).cast("binary"), 256))
         place = functions.row_number().over(Window.partitionBy("u").orderBy("h"))
@@ -101,7 +102,8 @@ class Spark(AbstractEngine):
         wanted = ", ".join(f"CAST({text} AS {kind}) AS {name}" for text, name in zip(texts, sql, strict=True))
         settings, schema = OFFLINE, ", ".join(f"{name} {kind}" for name in sql)
 
-        def parse(batches):  # sent to the workers by value: they need DuckDB and PyArrow, and not this package
+        # The workers get this function by value: they need DuckDB and PyArrow, and not this package.
+        def parse(batches):
             import duckdb
             import pyarrow
 
@@ -140,7 +142,8 @@ def _opened(path: str, opening: Opening) -> Any:
     wanted = list(dict.fromkeys(opening.columns))
     check_columns(wanted, names, PurePath(path).name)
 
-    def read(batches):  # in one worker, which needs this package: Spark's own reader takes a long row for an error
+    # The one worker needs this package: Spark's own reader takes a long row for an error.
+    def read(batches):
         from noiseaware.custodian.engine._engine import Opening
         from noiseaware.custodian.engine.duckdb import connection
         from noiseaware.custodian.engine.file import READERS
@@ -169,7 +172,7 @@ def _session() -> Any:
 
 
 def _own_settings() -> dict[str, str]:
-    """Settings of a session that is started here: what it writes to disk nobody else can read, and it logs nothing.
+    """Return settings of a session that is started here: nobody else can read what it writes, and it logs nothing.
 
     A shuffle brings the records of a person together in files; an event log keeps the value that a task failed on.
     """
@@ -187,7 +190,7 @@ def _own_settings() -> dict[str, str]:
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """What is started here has no stderr, and what it writes is nobody else's to read.
+    """Give what is started here no stderr, and files that nobody else can read.
 
     Spark's Java process writes to stderr before its log level can be set.
     """
@@ -209,7 +212,7 @@ def _quoted(column: str) -> str:
 
 
 def _short(text: Any) -> Any:
-    """A column of text as bytes; what is too long to be a number or a level is NULL."""
+    """Return a column of text as bytes; what is too long to be a number or a level is NULL."""
     from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
 
     return functions.when(functions.octet_length(text) <= LONGEST_CELL, text.cast("binary"))
@@ -222,7 +225,7 @@ def _mapped(table: Any, function: Any, schema: str) -> Any:
 
 @contextlib.contextmanager
 def _this_python(table: Any) -> Iterator[None]:
-    """Workers on this machine run this Python, which has what they need, where Spark would take any `python3`."""
+    """Let workers on this machine run this Python, which has the packages; Spark would take any `python3`."""
     with contextlib.ExitStack() as after:
         with contextlib.suppress(Exception):  # through Spark Connect there are none
             context = table.sparkSession.sparkContext
@@ -234,7 +237,7 @@ def _this_python(table: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _silent(table: Any) -> Iterator[None]:
-    """Spark's own logs are off meanwhile: a task that fails is logged with the value it failed on."""
+    """Switch Spark's own logs off: a task that fails is logged with the value it failed on."""
     from pyspark.logger import PySparkLogger  # pyright: ignore[reportMissingImports]
 
     with contextlib.ExitStack() as after, warnings.catch_warnings(action="ignore"):
