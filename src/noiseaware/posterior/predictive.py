@@ -36,7 +36,6 @@ from noiseaware.family import (
 from noiseaware.family.recorded import Recorded, normal, unaltered
 from noiseaware.posterior import predictive_sum
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, NormalInverseGamma, NormalInverseWishart
-from noiseaware.sampler.exact import noise_of
 
 LEAST = 1e-4
 """The probability below which prior and release disagree."""
@@ -61,7 +60,7 @@ def tail(release: Release, prior: AbstractPrior) -> float | None:
     with np.errstate(all="ignore"):  # quantiles of a prior without a tail may be 0 or infinite: they are left out
         prior = family.completed(prior)
         laws = predictive_sum.laws(family, prior, n)
-        is_closed = bool(laws) and release.n_mechanism is None and not getattr(family, "is_altered", False)
+        is_closed = bool(laws) and release.n_mechanism is None and not family.is_altered
         if is_closed:
             found = [_two_sided(release, k, None, law) for k, law in laws.items()]
             if None not in found:
@@ -98,7 +97,7 @@ def _probability(
     found = []
     if law is not None:
         half = 0.0 if law.log_mass is not None and release.grid == 1 else _half(release)
-        found = [predictive_sum.noisy(law, noise_of(release), scale, value + side * half, side)]
+        found = [predictive_sum.noisy(law, release.evidence().mechanism, scale, value + side * half, side)]
     if one is not None:
         found.append(_nearly_normal(release, one, value + side * _half(release), scale, side))
     return max((one for one in found if one is not None), default=None)
@@ -112,10 +111,9 @@ def _half(release: Release) -> float:
 
 def _nearly_normal(release: Release, one: Sum, value: float, scale: float, side: float) -> float:
     """By the mean, variance and skew of the sum at each node."""
-    n, noise = float(release.likely_n), noise_of(release)
+    n, noise = float(release.likely_n), release.evidence().mechanism
     own = scale**2 * (2 if noise.is_laplace else 1)  # of discrete noise too: of a small scale its variance is less
-    of_n = 0.0 if release.n_mechanism is None else float(np.asarray(release.n_mechanism.variance))
-    variance = n * one.variance + of_n * one.mean**2
+    variance = n * one.variance + release.count.variance * one.mean**2
     total = np.sqrt(np.maximum(variance + own, np.finfo(float).tiny))
     score = _unskewed((value - n * one.mean) / total, n * one.third / total**3)
     below = _noisy_cdf(side * score * total, np.sqrt(variance), float(own), is_laplace=noise.is_laplace)
