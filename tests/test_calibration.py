@@ -53,7 +53,7 @@ def replaced(monkeypatch):
 
 
 def test_a_posterior_that_ignores_the_data_is_found_by_what_depends_on_it(seed, replaced):
-    def ignore(keys, family, prior, mechanism, y, n, *, num_draws):
+    def ignore(keys, evidence, prior, *, num_draws):
         return jax.vmap(lambda key: prior.sample(key, (num_draws,)))(keys)
 
     replaced(ignore)

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 
 import noiseaware as na
 from noiseaware.cli import app
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.report.number import number
 from noiseaware.report.plot import curves
 from noiseaware.report.posterior_words import behind, naive_headline
@@ -263,7 +265,9 @@ def test_nine_intervals_in_ten_hold_the_recorded_mean_whatever_the_law(name, see
     with jax.enable_x64(True):
         keys = jax.random.split(jax.random.key(seed % 2**31), trials)
         noise = na.mechanism.Laplace(scale)
-        drawn = np.asarray(hmc.batch(keys, family, prior, noise, jax.numpy.asarray(y), n, num_draws=400))
+        drawn = np.asarray(
+            hmc.batch(keys, Evidence(family, noise, jax.numpy.asarray(y), Public(n)), prior, num_draws=400)
+        )
     held = {"recorded mean": 0, "mean": 0}
     for row, theta in zip(y, drawn, strict=True):
         release = na.Release(family=family, values=row, n=n, mechanism=na.mechanism.Laplace(scale))

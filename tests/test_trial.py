@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import Bernoulli, Exponential
 from noiseaware.mechanism import Gaussian, Laplace
 from noiseaware.prior import Beta, Gamma
@@ -14,11 +16,12 @@ from noiseaware.study import simulate
 pytestmark = pytest.mark.usefixtures("x64")
 
 FAMILY, PRIOR, NOISE, N = Exponential(bounds=(0, 0.5)), Gamma(8.0, 2.0), Laplace(0.7), 40
+PLANNED = Evidence(FAMILY, NOISE, None, Public(N))
 
 
 @pytest.fixture
 def trials(key):
-    return simulate.simulate(key, FAMILY, PRIOR, NOISE, N, 2000)
+    return simulate.simulate(key, PLANNED, PRIOR, 2000)
 
 
 def test_a_trial_has_the_law_of_the_model(trials):
@@ -34,17 +37,17 @@ def test_a_trial_has_the_law_of_the_model(trials):
 
 
 def test_a_table_too_large_for_one_go_gives_the_same_law(key, monkeypatch):
-    whole = simulate.simulate(key, FAMILY, PRIOR, NOISE, 50, 7)
+    whole = simulate.simulate(key, Evidence(FAMILY, NOISE, None, Public(50)), PRIOR, 7)
     simulate._simulate.clear_cache()
     monkeypatch.setattr(simulate, "_RECORDS", 100)
-    pieces = simulate.simulate(key, FAMILY, PRIOR, NOISE, 50, 7)
+    pieces = simulate.simulate(key, Evidence(FAMILY, NOISE, None, Public(50)), PRIOR, 7)
     simulate._simulate.clear_cache()
     for one, other in zip(whole, pieces, strict=True):
         assert np.asarray(one) == pytest.approx(np.asarray(other), rel=1e-12)
 
 
 def ranks(key, name: str, trials: simulate.Trials) -> np.ndarray:
-    drawn = simulate.draws(key, simulate.evaluated(name, FAMILY), FAMILY, PRIOR, NOISE, trials, N, num_draws=199)
+    drawn = simulate.draws(key, simulate.evaluated(name, FAMILY), PLANNED, PRIOR, trials, num_draws=199)
     return np.asarray((drawn < trials.theta[:, None]).mean(axis=1))
 
 
@@ -62,7 +65,9 @@ def test_each_baseline_sees_what_it_should(key, trials):
 
 def test_a_fixed_parameter_is_that_of_all_trials(key):
     held = simulate.fixed(Bernoulli(), Beta(1.0, 1.0), 0.25)
-    trials = simulate.simulate(key, Bernoulli(), Beta(1.0, 1.0), Gaussian(1.0), 8, 3000, theta=held)
+    trials = simulate.simulate(
+        key, Evidence(Bernoulli(), Gaussian(1.0), None, Public(8)), Beta(1.0, 1.0), 3000, theta=held
+    )
     assert set(np.asarray(trials.theta)) == {0.25}
     counts = np.bincount(np.asarray(trials.s, dtype=int)[:, 0], minlength=9)
     wanted = 3000 * scipy.stats.binom.pmf(np.arange(9), 8, 0.25)

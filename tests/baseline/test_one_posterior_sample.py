@@ -7,6 +7,8 @@ import pytest
 import scipy.stats
 
 from noiseaware.baseline import one_posterior_sample as ops
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import Bernoulli, Binomial, Poisson
 from noiseaware.mechanism import DiscreteLaplace, Gaussian, Laplace
 from noiseaware.prior import Beta, Gamma
@@ -41,9 +43,10 @@ def test_a_batch_flattens_prior_and_likelihood(x64, key):
     """The density of the draws is that of the posterior to the power ρ."""
     family, prior, mechanism = Binomial(trials=3), Beta(10.0, 4.0), Laplace(3 / 200)
     s = jnp.asarray([[90.0], [140.0]])
-    draws = np.asarray(ops.batch(jax.random.split(key, 2), family, prior, mechanism, s, 60, num_draws=20_000))
+    evidence = Evidence(family, mechanism, s, Public(60))
+    draws = np.asarray(ops.batch(jax.random.split(key, 2), evidence, prior, num_draws=20_000))
     power = 2 / (2 * 3 * np.log(9))  # ε of a draw is 200/100
-    assert ops.tempering(family, prior, mechanism) == pytest.approx(power)
+    assert ops.tempering(evidence, prior) == pytest.approx(power)
     grid = np.linspace(0.1, 0.9, 8001)
     for successes, row in zip((90, 140), draws, strict=True):
         density = scipy.stats.beta(10 + successes, 4 + 180 - successes).pdf(grid) ** power
@@ -53,17 +56,21 @@ def test_a_batch_flattens_prior_and_likelihood(x64, key):
         assert np.abs(shares - LEVELS).max() < 4.5 * (0.25 / 20_000) ** 0.5
 
 
+def planned(family, mechanism) -> Evidence:
+    return Evidence(family, mechanism, None, Public(60))
+
+
 def test_tempering_is_the_papers():
     prior = Beta(10, 10)
-    assert ops.tempering(Bernoulli(), prior, DiscreteLaplace(10.0)) == pytest.approx(0.001 / (2 * np.log(9)))
-    assert ops.tempering(Bernoulli(), prior, Laplace(1e-4)) == 1.0
+    assert ops.tempering(planned(Bernoulli(), DiscreteLaplace(10.0)), prior) == pytest.approx(0.001 / (2 * np.log(9)))
+    assert ops.tempering(planned(Bernoulli(), Laplace(1e-4)), prior) == 1.0
     # m trials move the log likelihood m times as far, and the noise of a count is m times as wide at the same ε
-    of_three = ops.tempering(Binomial(trials=3), prior, Laplace(3 / 0.1))
-    assert of_three == pytest.approx(ops.tempering(Bernoulli(), prior, Laplace(1 / 0.1)) / 3)
+    of_three = ops.tempering(planned(Binomial(trials=3), Laplace(3 / 0.1)), prior)
+    assert of_three == pytest.approx(ops.tempering(planned(Bernoulli(), Laplace(1 / 0.1)), prior) / 3)
 
 
 def test_it_refuses_what_it_is_not_for():
     with pytest.raises(ValueError, match="successes and a beta prior"):
-        ops.tempering(Poisson(bounds=(0, 3)), Gamma(1, 1), Laplace(1.0))
+        ops.tempering(planned(Poisson(bounds=(0, 3)), Laplace(1.0)), Gamma(1, 1))
     with pytest.raises(ValueError, match="must be given epsilon"):
-        ops.tempering(Bernoulli(), Beta(1, 1), Gaussian(1.0))
+        ops.tempering(planned(Bernoulli(), Gaussian(1.0)), Beta(1, 1))

@@ -24,7 +24,8 @@ from noiseaware.custodian.ledger.ledger import Ledger
 from noiseaware.custodian.missing import Cells, cells_of
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import terms_of
-from noiseaware.evidence.release import NoisyCount, from_json
+from noiseaware.evidence.count import Private
+from noiseaware.evidence.release import from_json
 from noiseaware.posterior.posterior import Posterior
 from noiseaware.privacy import Pure, ZeroConcentrated
 from noiseaware.study import calibration
@@ -380,8 +381,8 @@ def test_a_release_is_calibrated_with_the_noise_of_its_n(monkeypatch):
     release = left_out(F.Bernoulli("x"), 1)
     monkeypatch.setattr(calibration, "_calibrated", lambda *arguments: arguments)
     posterior = Posterior({"theta": np.full(4, 0.5)}, release, na.prior.Beta(1, 1), "exact", None, 0)
-    assert (release.neighbours, na.calibrate(posterior)[3]) == ("replace", release.count)
-    assert isinstance(release.count, NoisyCount)
+    assert (release.neighbours, na.calibrate(posterior)[0].count) == ("replace", release.count)
+    assert isinstance(release.count, Private)
 
 
 @pytest.mark.slow

@@ -15,7 +15,6 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
-from noiseaware.sampler.exact import law_of
 
 COUNTS = range(8)
 _FINE = 40  # cells a unit, of continuous noise that is cut or rounded
@@ -148,7 +147,7 @@ TOOLS = {
 
 def probability(release: na.Release, count: int) -> float:
     """P(published | count) as the release has it."""
-    return math.exp(float(law_of(release).log_density(np.asarray(release.values[0] - count))))
+    return math.exp(float(release.evidence().law.log_density(np.asarray(release.values[0] - count))))
 
 
 @pytest.mark.parametrize("name", TOOLS)

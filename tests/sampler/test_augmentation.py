@@ -9,6 +9,8 @@ from scipy import stats
 from tests.sampler.weighted import LEVELS, agrees
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, NormalMean
 from noiseaware.sampler import augmentation, exact
 
@@ -77,8 +79,8 @@ def levels_at(own: np.ndarray, other: np.ndarray, other_worth: float | None = No
 
 def levels_of(release: na.Release, prior, key) -> list[tuple[np.ndarray, np.ndarray]]:
     """The same for each number of θ, against the exact sampler."""
-    ours = columns(augmentation.draws(key, release, prior, DRAWS))
-    right = columns(exact.draws(jax.random.key(0), release, prior, 5 * DRAWS))
+    ours = columns(augmentation.draws(key, release.evidence(), prior, DRAWS))
+    right = columns(exact.draws(jax.random.key(0), release.evidence(), prior, 5 * DRAWS))
     return [levels_at(own, other) for own, other in zip(ours, right, strict=True)]
 
 
@@ -116,7 +118,9 @@ def test_a_normal_with_unknown_variance(n, scale, outside, x64, key, seed):
     y = np.array([0.2, 0.7]) * n
     family = na.family.Normal(bounds=bounds, outside=outside)
     release = na.Release(family=family, values=y, n=n, mechanism=mechanism)
-    found = np.asarray(augmentation.draws(key, release, na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0), DRAWS))
+    found = np.asarray(
+        augmentation.draws(key, release.evidence(), na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0), DRAWS)
+    )
     theta, s = normal_tables(rng, 400_000, n, bounds, outside)
     assert agrees(found, theta, -np.abs(y - s).sum(1) / scale, worth)
     assert not agrees(found, theta, -np.abs(y - s).sum(1) / (2 * scale), worth)
@@ -212,7 +216,8 @@ def _takes_too_much(monkeypatch, cls):
 def _forgets_the_prior(monkeypatch, cls):
     """θ' by a walk, accepted on the noise alone."""
 
-    def move(key, state, family, prior, mechanism, y, most):
+    def move(key, state, evidence, prior, most):
+        family, mechanism, y = evidence.family, evidence.mechanism, evidence.y
         key_walk, key_carried, key_accept = jax.random.split(key, 3)
         theta = jnp.clip(state.theta + 0.1 * jax.random.normal(key_walk), 1e-3, 1 - 1e-3)
         x = family.carried(key_carried, state.x, state.theta, theta)
@@ -238,10 +243,10 @@ FAULTS = {
 @pytest.mark.parametrize("plant", FAULTS)
 def test_a_fault_is_seen(plant, x64, key, monkeypatch):
     release, prior = released(FAULTS[plant])
-    right = exact.draws(jax.random.key(0), release, prior, 5 * DRAWS)
+    right = exact.draws(jax.random.key(0), release.evidence(), prior, 5 * DRAWS)
     plant(monkeypatch, type(release.family))
     jax.clear_caches()
-    ours = augmentation.draws(key, release, prior, DRAWS)
+    ours = augmentation.draws(key, release.evidence(), prior, DRAWS)
     jax.clear_caches()
     share, most = levels_at(columns(ours)[0], columns(right)[0])
     assert (np.abs(share - LEVELS) > most).any(), share
@@ -261,7 +266,7 @@ def test_what_cannot_be_walked_on_is_refused(x64, key):
         (known, noise, 9, "whole records can be drawn from"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            augmentation.batch(keys, regression, believed, mechanism, y, n, num_draws=1)
+            augmentation.batch(keys, Evidence(regression, mechanism, y, Public(n)), believed, num_draws=1)
 
 
 def test_it_says_what_it_neglects():
@@ -271,4 +276,4 @@ def test_it_says_what_it_neglects():
         family = na.family.MultivariateNormal(dimension=2, bounds=(-1, 1))
         noise = na.mechanism.DiscreteGaussian(np.array(stddev))
         release = na.Release(family=family, values=[1, 2, 3, 4, 5], n=9, mechanism=noise, grid=0.01)
-        assert (augmentation.explanation(release, prior) is None) == is_exact
+        assert (augmentation.explanation(release.evidence(), prior) is None) == is_exact

@@ -8,6 +8,8 @@ from scipy import stats
 from tests.sampler.test_hmc import agree, noisy, second_moments, weighted, wishart_prior
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import _clipped
 from noiseaware.likelihood import frozen_moment, gaussian
 from noiseaware.sampler import _target, adequacy, hmc
@@ -28,7 +30,7 @@ def test_the_log_density_is_that_of_normal_sums_of_clamped_records(x64, seed):
     family = na.family.MultivariateNormal(["a", "b"], bounds=[(-1, 2), (-2, 1)])
     prior = na.prior.NormalInverseWishart([0.5, -0.5], 5, [[4.0, 1.0], [1.0, 5.0]], 15)
     y = jnp.asarray([3.0, -2.0, 18.0, 4.0, 16.0])
-    target = _target.of(family, prior, na.mechanism.Laplace(scale), y, _target.Public(n), clips=True)
+    target = _target.of(Evidence(family, na.mechanism.Laplace(scale), y, Public(n)), prior, clips=True)
     z = rng.standard_normal((1_000_000, 2))
 
     def right(v):
@@ -96,7 +98,7 @@ def test_a_held_target_is_nearly_that_of_moments_worked_out(x64):
     theta = parameter(0.16, 0.3)
     y = n * family.released_mean(theta)
     held, worked = (
-        jax.jit(_target.of(family, prior, law, y, _target.Public(n), clips=True, held=moments).log_density)
+        jax.jit(_target.of(Evidence(family, law, y, Public(n)), prior, clips=True, frozen=moments).log_density)
         for moments in (frozen_moment.hold(family, theta), None)
     )
     for at, slack in ((theta, 1e-6), (parameter(0.192, 0.3), 0.35), (parameter(0.16, 0.4), 0.35)):
@@ -239,9 +241,9 @@ def test_the_way_follows_what_matters_more(seed):
     for sd in (0.15, 0.6):
         prior = na.prior.NormalInverseWishart([0, 0], 5, 12 * sd**2, 15)
         release = release_of(family, rng.normal(0, sd, (200, 2)), 2.0, rng)
-        said.append(hmc.explanation(release, prior))
+        said.append(hmc.explanation(release.evidence(), prior))
         with jax.enable_x64(True):
-            found = adequacy.doubt(family, prior, release.mechanism, jnp.asarray(release.values), 200)
+            found = adequacy.doubt(release.evidence(), prior)
         assert found.reason is None
         assert min(found) == 0
     assert said[0] == "Records outside the bounds are taken as if they had not been moved to them."
@@ -257,7 +259,7 @@ def test_too_few_points_are_spoken_of(monkeypatch):
     prior = na.prior.NormalInverseWishart([0, 0], 5, 12 * 0.36, 15)
     values = [2.0, -3.0, 58.0, 5.0, 61.0]
     release = na.Release(family=family, values=values, n=200, mechanism=na.mechanism.Laplace(0.2))
-    assert "too few points" in str(hmc.explanation(release, prior))
+    assert "too few points" in str(hmc.explanation(release.evidence(), prior))
     adequacy._by_points.clear_cache()
 
 

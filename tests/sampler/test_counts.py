@@ -10,6 +10,7 @@ from scipy import special, stats
 from tests.sampler.conftest import log_noise
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
 from noiseaware.likelihood import counts
 
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")  # extreme on purpose
@@ -101,8 +102,8 @@ def test_many_records_agree_with_normal_theory(n, scale, matches, seed):
 def test_likelihood_matches_enumeration(x64):
     theta, n, y, scale = np.array([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]), 12, np.array([3.0, 4.0, 6.0]), 1.5
     mechanism = na.mechanism.DiscreteLaplace(scale)
-    shape = counts.shape_for(na.prior.Dirichlet([1, 1, 1]), mechanism, jnp.asarray(y), float(n))
-    found = counts.log_likelihood(mechanism, jnp.asarray(y), float(n), jnp.asarray(theta), shape=shape)
+    shape = counts.shape_for(na.prior.Dirichlet([1, 1, 1]), mechanism, jnp.asarray(y), Public(n))
+    found = counts.log_likelihood(mechanism, jnp.asarray(y), Public(n), jnp.asarray(theta), shape=shape)
     k = every_count(n, 3)
     noise = np.prod(np.tanh(0.5 / scale) * np.exp(-np.abs(y - k) / scale), axis=1)
     np.testing.assert_allclose(found, [np.log(stats.multinomial.pmf(k, n, t) @ noise) for t in theta], rtol=1e-10)
@@ -116,7 +117,7 @@ def test_draws_are_independent(x64, key):
             na.prior.Dirichlet([1, 1, 1]),
             na.mechanism.DiscreteLaplace(5.0),
             jnp.asarray([20.0, 30.0, 50.0]),
-            100.0,
+            Public(100),
             num_draws=DRAWS,
             shape=counts.Shape(128, 1, True),
         )

@@ -69,10 +69,10 @@ def test_who_takes_no_record_for_moved_is_not_refused(seed):
     assert naive.draws["coefficients"][:, 0].mean() == pytest.approx(5, abs=2)
     about_t = na.prior.CovariateMoments.of(np.array([0.0, 0, 0, 1]))
     prior = na.prior.Independent(regression=LINE, covariates=about_t)
-    assert covariate.moved(release, prior) == {}
-    assert covariate.assumption(release, prior) is None
+    assert covariate.moved(release.evidence(), prior) == {}
+    assert covariate.assumption(release.evidence(), prior) is None
     plain = na.Release(family=release.family, values=release.values, n=release.n, mechanism=na.mechanism.Identity())
-    covariate.check(plain, LINE)
+    covariate.check(plain.evidence(), LINE)
 
 
 def test_bounds_as_wide_as_the_sentence_says_are_taken(seed):
@@ -80,7 +80,7 @@ def test_bounds_as_wide_as_the_sentence_says_are_taken(seed):
     t = (rng.random(1000) < 0.3).astype(float)
     family = na.family.LinearRegression(["t"], "y", bounds={"t": (-1, 2), "y": (0, 25)})
     release = released(family, np.stack([t, 10 + 5 * t + 2 * rng.normal(size=1000)]), 2.0, rng)
-    assert sum(covariate.moved(release, LINE)["t"]) < 0.02
+    assert sum(covariate.moved(release.evidence(), LINE)["t"]) < 0.02
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_share_is_that_of_the_law_with_the_moments_released(law, share, seed
     rng, n = np.random.default_rng(seed), 50_000
     family = na.family.LinearRegression(["t"], "y", bounds=(-1, 1))
     x = np.stack([law.rvs(n, random_state=rng), rng.normal(0, 0.2, n)])
-    found = covariate.moved(released(family, x, 5.0, rng), na.prior.NormalInverseGamma([0, 0], 1, 3, 3))
+    found = covariate.moved(released(family, x, 5.0, rng).evidence(), na.prior.NormalInverseGamma([0, 0], 1, 3, 3))
     assert sum(found["t"]) == pytest.approx(share, abs=0.015)
     assert sum(found["y"]) < 0.001
 
@@ -128,7 +128,7 @@ def test_the_share_is_that_of_weighted_draws_of_the_prior(n, epsilon, seed):
     weight = np.exp(log_weight - log_weight.max())
     right = (weight * (mass[:, 0] + mass[:, -1])).sum() / weight.sum()
     worth = weight.sum() ** 2 / (weight**2).sum()
-    assert sum(covariate.moved(release, prior)["t"]) == pytest.approx(right, abs=1.5 / worth**0.5)
+    assert sum(covariate.moved(release.evidence(), prior)["t"]) == pytest.approx(right, abs=1.5 / worth**0.5)
 
 
 def test_a_private_number_of_records_is_reckoned_with(seed):
@@ -138,7 +138,7 @@ def test_a_private_number_of_records_is_reckoned_with(seed):
         family=release.family, values=release.values, n=300, mechanism=release.mechanism,
         n_mechanism=na.mechanism.Laplace(300.0), neighbours="add_remove",
     )  # fmt: skip
-    assert sum(covariate.moved(loud, LINE)["t"]) < 0.8 * sum(covariate.moved(release, LINE)["t"])
+    assert sum(covariate.moved(loud.evidence(), LINE)["t"]) < 0.8 * sum(covariate.moved(release.evidence(), LINE)["t"])
 
 
 def test_a_linear_regression_says_what_it_takes_its_covariates_for(monkeypatch, seed):

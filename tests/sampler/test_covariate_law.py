@@ -42,7 +42,7 @@ def fitted(name: str) -> tuple[na.Release, dict[str, np.ndarray], float]:
 def test_the_move_is_that_to_the_slope_that_made_the_sums(name):
     """Of the exponential law, which has two directions, the larger move is told."""
     release, draws, slope = fitted(name)
-    found = covariate_law.moves(release, draws)[name]
+    found = covariate_law.moves(release.evidence(), draws)[name]
     right = abs(SLOPE - slope) / SD
     if name == "uniform":
         assert found == pytest.approx(right, rel=1e-3)
@@ -76,12 +76,12 @@ def test_normal_ones_do_not_move():
 
 def test_it_is_said_of_generalized_linear_models_alone():
     release, draws, _ = fitted("uniform")
-    said = covariate_law.sentence(release, draws)
+    said = covariate_law.sentence(release.evidence(), draws)
     assert said.startswith("With covariates of another law slopes would move: with uniform ones by 1.")
     assert said.endswith("posterior sds at most.")
     line = na.family.LinearRegression("x")
     plain = na.Release(family=line, values=np.ones(5), n=9, mechanism=na.mechanism.Laplace(1.0))
-    assert covariate_law.sentence(plain, draws) is None
+    assert covariate_law.sentence(plain.evidence(), draws) is None
 
 
 def test_a_flat_slope_hardly_moves():
@@ -91,4 +91,4 @@ def test_a_flat_slope_hardly_moves():
         family=release.family, values=[0.0, 1000 * np.exp(INTERCEPT), 1000.0, 0.0], n=1000, mechanism=release.mechanism
     )
     flat["coefficients"][:, 0] = draws["coefficients"][:, 0] - draws["coefficients"][:, 0].mean()
-    assert max(covariate_law.moves(release, flat).values()) < 0.01
+    assert max(covariate_law.moves(release.evidence(), flat).values()) < 0.01

@@ -178,7 +178,7 @@ def test_far_bounds_change_nothing(outside, key, x64):
         )
         for bounds in (None, (0, 500))
     }
-    draws = {b: exact.draws(key, r, na.prior.Gamma(8, 2), DRAWS) for b, r in release.items()}
+    draws = {b: exact.draws(key, r.evidence(), na.prior.Gamma(8, 2), DRAWS) for b, r in release.items()}
     # the same uniforms go through two inverse CDFs, so the draws agree one by one
     np.testing.assert_allclose(np.sort(draws[None]), np.sort(draws[0, 500]), rtol=2e-3)
 

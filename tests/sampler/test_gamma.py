@@ -10,7 +10,9 @@ from tests.sampler.weighted import agrees
 
 import noiseaware as na
 from noiseaware.cli.prior import parse
-from noiseaware.sampler import _target, adequacy, augmentation, exact
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
+from noiseaware.sampler import _target, adequacy, augmentation
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -48,7 +50,7 @@ def test_both_methods_match_weighted_tables(n, scale, outside, seed):
         draws, slack = np.stack(list(found.draws.values()), axis=1), 0.0
         if method == "hmc":
             with jax.enable_x64(True):
-                slack = adequacy.doubt(family, PRIOR, exact.noise_of(release), jnp.asarray(y), n).normality
+                slack = adequacy.doubt(release.evidence(), PRIOR).normality
         assert agrees(draws, theta, -np.abs(y - s).sum(1) / scale, quarter, slack=slack), method
         if method == "augmentation":
             assert not agrees(draws, theta, -np.abs(y - s).sum(1) / (2 * scale), quarter)
@@ -58,7 +60,7 @@ def test_hmc_knows_the_normal_law_of_the_sums(x64):
     """The log density of its target, against one written out with SciPy, up to a constant; slopes by differences."""
     family, mechanism, n = na.family.Gamma(bounds=BOUNDS), na.mechanism.Gaussian(2.0), 50.0
     y = jnp.asarray([-15.0, 20.0])
-    target = _target.of(family, PRIOR, mechanism, y, _target.Public(n))
+    target = _target.of(Evidence(family, mechanism, y, Public(n)), PRIOR)
     height = jax.jit(target.log_density)
 
     def by_hand(shape, rate):
@@ -89,7 +91,7 @@ def test_a_step_of_augmentation_goes_by_the_records(x64, key):
         key_theta, key_records, key_step = jax.random.split(key, 3)
         theta = PRIOR.sample(key_theta)
         start = augmentation.State(theta, family.sample(key_records, theta, 10), jnp.asarray(1.0))
-        return augmentation.step(key_step, start, family, PRIOR, mechanism, y, setting)[0]
+        return augmentation.step(key_step, start, Evidence(family, mechanism, y, Public(10)), PRIOR, setting)[0]
 
     state = swept(jax.random.split(key, size))
     shape, rate = np.asarray(state.theta).T

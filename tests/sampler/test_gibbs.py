@@ -59,14 +59,11 @@ def levels(release: na.Release, prior, seed: int, chains: int) -> np.ndarray:
     keys = jax.random.split(jax.random.key(seed), chains)
     y = np.broadcast_to(release.values, (chains, len(release.values)))
     with jax.enable_x64(True):
-        right = exact.draws(jax.random.key(seed + 1), release, prior, 100_000)
+        right = exact.draws(jax.random.key(seed + 1), release.evidence(), prior, 100_000)
         found = gibbs.chains(
             keys,
-            release.family,
+            release.evidence().at(jnp.asarray(y)),
             prior,
-            release.mechanism,
-            jnp.asarray(y),
-            float(N),
             num_draws=DRAWS,
             num_warmup=300,
             thin=8,
@@ -178,9 +175,9 @@ def test_the_explanation_names_the_exact_method_where_there_is_one():
     """At 20 records without an event, noise of scale 5 and Beta(0.01, 0.01) Gibbs puts the mean at 0.05 for 0.02."""
     noise = na.mechanism.DiscreteLaplace(5.0)
     rare = na.Release(family=na.family.Bernoulli(), values=[0], n=20, mechanism=noise)
-    assert "Take method='exact'" in gibbs.explanation(rare, na.prior.Beta(0.01, 0.01))
+    assert "Take method='exact'" in gibbs.explanation(rare.evidence(), na.prior.Beta(0.01, 0.01))
     spread = na.Release(family=na.family.Normal(), values=[0, 20], n=20, mechanism=na.mechanism.Laplace(5.0))
-    assert "method='exact'" not in gibbs.explanation(spread, na.prior.NormalInverseGamma(0, 1, 2, 1))
+    assert "method='exact'" not in gibbs.explanation(spread.evidence(), na.prior.NormalInverseGamma(0, 1, 2, 1))
 
 
 # Faults as they stand in the paper, its public code, or a tired programmer's: each must be seen in the CDF levels.

@@ -8,6 +8,8 @@ from scipy import stats
 from tests.sampler.weighted import LEVELS, shares, worth
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
 from noiseaware.sampler import _noise_variance, gibbs_regression
@@ -98,7 +100,9 @@ def drawn(variant, family, prior, mechanism, y, seed: int, chains: int, n: int =
     with jax.enable_x64(True):
         many = jnp.broadcast_to(jnp.asarray(y), (chains, len(y)))
         return np.asarray(
-            gibbs_regression.chains(keys, variant.believe, family, prior, mechanism, many, float(n), **settings)
+            gibbs_regression.chains(
+                keys, variant.believe, Evidence(family, mechanism, many, Public(n)), prior, **settings
+            )
         )
 
 
@@ -296,7 +300,7 @@ def test_a_method_of_infer(name, seed):
     posterior = na.infer(release, prior_of(1), method=f"gibbs_ss_{name}", num_draws=4000, seed=seed)
     assert list(posterior.marginals()) == ["coefficients[x0]", "coefficients[intercept]", "variance"]
     assert all(np.isfinite(values).all() and values.shape == (4000,) for values in posterior.marginals().values())
-    assert "2019" in variant.explanation(release, prior_of(1))
+    assert "2019" in variant.explanation(release.evidence(), prior_of(1))
 
 
 def test_what_a_variant_cannot_use_is_refused(x64, key):
@@ -315,7 +319,7 @@ def test_what_a_variant_cannot_use_is_refused(x64, key):
         (gibbs_regression.UPDATE, na.family.Bernoulli(), prior, "must be a LinearRegression .* got B"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            variant.batch(keys, model, given, noise, y, N, num_draws=1)
+            variant.batch(keys, Evidence(model, noise, y, Public(N)), given, num_draws=1)
 
 
 # ---- faults ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ from scipy import stats
 from tests.sampler.weighted import LEVELS, weights
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.sampler import _mode, _target, hmc, mcmc_ind
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
@@ -117,7 +119,7 @@ def test_regression_against_nuts_on_the_records(p, n, scale, x64, key, rng):
     release = na.Release(family=family, values=y, n=n, mechanism=na.mechanism.Laplace(scale))
     posterior = na.infer(release, prior, seed=3, num_draws=DRAWS)
     draws = np.column_stack([posterior.draws["coefficients"], posterior.draws["variance"]])
-    records = np.asarray(mcmc_ind.draws(key, release, prior, DRAWS))
+    records = np.asarray(mcmc_ind.draws(key, release.evidence(), prior, DRAWS))
     runs = records.reshape(4, -1, records.shape[1])
     counts = [array_stats.ess(run, method="tail", prob=(0.05, 0.95)) for run in np.moveaxis(runs, 2, 0)]
     worth = float(np.min(counts))
@@ -345,7 +347,7 @@ def test_the_measure_is_that_of_normal_records(x64):
     """log h_n(s)|ds/dv| and the evidence make the law of s: its integral over one coordinate is that of a Wishart."""
     family, n = na.family.MultivariateNormal(["a"]), 7.0
     prior = na.prior.NormalInverseWishart([0.0], 1.0, 2.0, 5)
-    target = _target.of(family, prior, na.mechanism.Gaussian(1e9), jnp.zeros(2), _target.Public(n))
+    target = _target.of(Evidence(family, na.mechanism.Gaussian(1e9), jnp.zeros(2), Public(n)), prior)
     means, logs = np.meshgrid(np.linspace(-8, 8, 401), np.linspace(-4, 4, 401), indexing="ij")
     density = np.exp(jax.vmap(target.log_density)(jnp.stack([means.ravel(), logs.ravel()], axis=1)))
     density = density.reshape(means.shape) / density.sum()

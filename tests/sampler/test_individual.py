@@ -10,6 +10,8 @@ from scipy import stats
 from tests.sampler.weighted import LEVELS, shares, weights, worth
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.sampler import mcmc_ind
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
@@ -76,7 +78,7 @@ CASES = {
 def test_draws_match_importance_sampling(name, x64, key, seed):
     p, n, mechanism, size = CASES[name]
     release = released(p, n, mechanism)
-    found = np.asarray(mcmc_ind.draws(key, release, prior_of(p), 4000))
+    found = np.asarray(mcmc_ind.draws(key, release.evidence(), prior_of(p), 4000))
     assert found.shape == (4000, p + 2)
     theta, s = predictive(np.random.default_rng(seed), p, n, size)
     distance = release.values - s
@@ -112,7 +114,7 @@ def test_clamping_is_part_of_the_model(x64, key, seed):
     """Without it the same release has another posterior."""
     mechanism = na.mechanism.Laplace(1.2)
     release = released(1, 8, mechanism)
-    found = np.asarray(mcmc_ind.draws(key, release, prior_of(1), 20_000))
+    found = np.asarray(mcmc_ind.draws(key, release.evidence(), prior_of(1), 20_000))
     theta, s = predictive(np.random.default_rng(seed), 1, 8, 1_000_000, is_clamped=False)
     share, most = levels(found, theta, np.asarray(mechanism.log_density(release.values - s)).sum(1))
     assert (np.abs(share - LEVELS) > most).any(), share
@@ -123,10 +125,10 @@ def test_a_release_out_of_reach_gives_finite_draws(x64, key):
     """A negative sum of squares and sums of more than n; discrete noise on a grid."""
     values, noise = [9000, 0, -40_000, 500, 700], na.mechanism.DiscreteLaplace(100.0)
     release = na.Release(family=family_of(1), values=values, n=5, mechanism=noise, grid=0.01)
-    found = np.asarray(mcmc_ind.draws(key, release, prior_of(1), 400))
+    found = np.asarray(mcmc_ind.draws(key, release.evidence(), prior_of(1), 400))
     assert np.isfinite(found).all()
     assert np.unique(found[:, 0]).size > 200
-    assert mcmc_ind.explanation(release, na.prior.NormalInverseGamma([0, 0], 1, 3, 1)) is None
+    assert mcmc_ind.explanation(release.evidence(), na.prior.NormalInverseGamma([0, 0], 1, 3, 1)) is None
 
 
 def test_what_cannot_be_walked_on_is_refused(x64, key, monkeypatch):
@@ -140,7 +142,7 @@ def test_what_cannot_be_walked_on_is_refused(x64, key, monkeypatch):
         (na.family.Bernoulli(), prior_of(1), noise, "LinearRegression for mcmc_ind, got B"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            mcmc_ind.batch(keys, family, prior, mechanism, y, 5, num_draws=1)
+            mcmc_ind.batch(keys, Evidence(family, mechanism, y, Public(5)), prior, num_draws=1)
     monkeypatch.setitem(sys.modules, "numpyro", None)
     with pytest.raises(ImportError, match=r"install noiseaware\[numpyro\]"):
-        mcmc_ind.batch(keys, family_of(1), prior_of(1), noise, y, 5, num_draws=1)
+        mcmc_ind.batch(keys, Evidence(family_of(1), noise, y, Public(5)), prior_of(1), num_draws=1)

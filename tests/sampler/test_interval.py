@@ -161,7 +161,7 @@ def test_rounding_that_the_noise_hides_is_served_for_any_family(key, x64):
     family, noise = na.family.Exponential(), na.mechanism.Laplace(50.0)
     plain = na.Release(family=family, values=[500.0], n=100, mechanism=noise)
     rounded = na.Release(family=family, values=[500.0], n=100, mechanism=noise, within=[(499.5, 500.5)])
-    draws = [exact.draws(key, r, na.prior.Gamma(2, 2), 100) for r in (plain, rounded)]
+    draws = [exact.draws(key, r.evidence(), na.prior.Gamma(2, 2), 100) for r in (plain, rounded)]
     np.testing.assert_array_equal(*draws)
 
 
@@ -170,7 +170,7 @@ def test_a_count_on_a_fine_grid_has_continuous_noise(key, x64):
     fine = na.mechanism.DiscreteLaplace(2.0 * 1024)
     gridded = na.Release(family=na.family.Poisson(), values=[7 * 1024 + 256], n=1, mechanism=fine, grid=2.0**-10)
     plain = na.Release(family=na.family.Poisson(), values=[7.25], n=1, mechanism=na.mechanism.Laplace(2.0))
-    draws = [exact.draws(key, r, na.prior.Gamma(2, 0.2), 100) for r in (gridded, plain)]
+    draws = [exact.draws(key, r.evidence(), na.prior.Gamma(2, 0.2), 100) for r in (gridded, plain)]
     np.testing.assert_allclose(*draws, rtol=1e-9)
 
 

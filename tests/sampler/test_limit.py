@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import noiseaware as na
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.sampler import adequacy, augmentation, hmc
 
 PRIOR = na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0)
@@ -22,7 +24,7 @@ def released(family, x: np.ndarray, epsilon: float, rng) -> na.Release:
 
 def doubt_of(release: na.Release, prior) -> adequacy.Doubt:
     prior = release.family.completed(prior)
-    return adequacy.doubt(release.family, prior, release.mechanism, jnp.asarray(release.values), release.n)
+    return adequacy.doubt(release.evidence(), prior)
 
 
 # n, ε and whether the limit theorem shows: the settings in which it was measured to, or not to
@@ -47,8 +49,7 @@ def test_bounds_that_cut_deep_show(n, sd, shows, x64, seed):
     x = rng.normal(0, sd, n)
     family = na.family.LinearRegression(["x"], "y", bounds=(-1, 1))
     release = released(family, np.stack([x, 0.6 * x + 0.8 * rng.normal(0, sd, n)]), 0.5, rng)
-    y = jnp.asarray(release.values)
-    assert adequacy.clips(family, family.completed(LINE), release.mechanism, y, n) == shows
+    assert adequacy.clips(release.evidence(), family.completed(LINE)) == shows
     assert doubt_of(release, LINE).reason is None
 
 
@@ -57,7 +58,7 @@ def test_nothing_is_in_doubt_where_hmc_neglects_nothing(x64):
         (na.family.Normal(), na.mechanism.Laplace(0.01)),
         (na.family.Normal(bounds=(-1, 2)), na.mechanism.Identity()),
     ):
-        assert adequacy.doubt(family, PRIOR, mechanism, jnp.zeros(2), 3) == (0.0, 0.0)
+        assert adequacy.doubt(Evidence(family, mechanism, jnp.zeros(2), Public(3)), PRIOR) == (0.0, 0.0)
 
 
 @pytest.mark.slow
@@ -65,7 +66,7 @@ def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     """The draws are stood in for: what counts is who is asked for them, and what is said."""
     from noiseaware.sampler import method as methods
 
-    def blank(key, release, prior, num_draws):
+    def blank(key, evidence, prior, num_draws):
         return 1 + jax.random.uniform(key, (num_draws, 2))
 
     for name in ("hmc", "augmentation"):
@@ -86,5 +87,5 @@ def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     monkeypatch.setattr(augmentation, "QUICK_RECORDS", 5)
     found = na.infer(few, PRIOR, num_draws=400, seed=1)
     assert (found.method, found.is_exact) == ("hmc", False)
-    assert hmc.explanation(few, PRIOR) in found.explanation
+    assert hmc.explanation(few.evidence(), PRIOR) in found.explanation
     assert "method='augmentation'" in found.explanation

@@ -9,6 +9,8 @@ import pytest
 from scipy import stats
 
 import noiseaware as na
+from noiseaware.evidence.count import Private, Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.sampler import _target, adequacy, augmentation, gibbs, gibbs_regression, hmc, markov_chain
 
 DRAWS = 4000
@@ -40,7 +42,7 @@ def test_a_sweep_of_gibbs_draws_from_the_conditionals(x64, keys):
     family, prior, noise = na.family.Normal(variance=0.21), na.prior.Normal(0.1, 0.04), na.mechanism.Laplace(8.0)
     state = gibbs.State(jnp.asarray(0.3), jnp.asarray([30.0]), jnp.asarray([50.0]))
     y = jnp.asarray([45.0])
-    step = jax.jit(jax.vmap(lambda key: gibbs.step(key, state, family, prior, noise, y, 100.0)))
+    step = jax.jit(jax.vmap(lambda key: gibbs.step(key, state, Evidence(family, noise, y, Public(100)), prior)))
     found, info = step(keys)
     s, gain = np.asarray(found.s[:, 0]), 21 / (21 + 50)
     assert is_law(s, stats.norm(30 + gain * 15, (gain * 50) ** 0.5).cdf)
@@ -77,7 +79,7 @@ def test_records_of_a_release_that_says_nothing_keep_their_prior(x64, keys):
         key_theta, key_x, key_step = jax.random.split(key, 3)
         theta = prior.sample(key_theta)
         state = augmentation.State(theta, family.sample(key_x, theta, n), jnp.asarray(1.0))
-        return augmentation.step(key_step, state, family, prior, noise, y, setting)
+        return augmentation.step(key_step, state, Evidence(family, noise, y, Public(n)), prior, setting)
 
     state, info = jax.jit(jax.vmap(swept))(keys)
     assert float(info.replaced.min()) == 1
@@ -100,9 +102,9 @@ def test_chains_of_hmc_are_where_they_say(x64):
 
 def test_a_private_number_of_records_has_the_law_of_its_noise(x64):
     """In the coordinate log(n − least): with its measure, the density of all n sums to 1."""
-    size = _target.Private(40.0, 40.0, na.mechanism.Laplace(2.0), 3.0)
+    count = Private(40, na.mechanism.Laplace(2.0)).above(3.0)
     v = np.linspace(-20, 8, 20_001)
-    density = jax.jit(jax.vmap(lambda v: size.log_density(v[None], _target.log_noise)))(v)
+    density = jax.jit(jax.vmap(lambda v: count.log_density_real(v[None], _target.log_noise)))(v)
     assert np.trapezoid(np.exp(density), v) == pytest.approx(1, abs=1e-4)  # the kink, on 20 000 points
 
 

@@ -6,42 +6,37 @@ p(θ | s := y), with y projected to the nearest possible statistic
 import jax
 from jaxtyping import Array, Float, Key
 
-from noiseaware.evidence.release import NoisyCount, Release, likely
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractGeneralizedLinear
-from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, Numeric
 
 
-def posterior(release: Release, prior: AbstractPrior) -> AbstractPrior:
-    """The conjugate posterior of someone who does not know of the noise."""
-    return _update(release.family, prior, release.values, float(release.likely_n))
+def posterior(evidence: Evidence, prior: AbstractPrior) -> AbstractPrior:
+    """Return the conjugate posterior of someone who does not know of the noise."""
+    return _update(evidence.family, prior, evidence.y, evidence.n)
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
-    return posterior(release, prior).sample(key, (num_draws,))
+def draws(
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Return independent draws."""
+    return posterior(evidence, prior).sample(key, (num_draws,))
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family,
-    prior: AbstractPrior,
-    mechanism,
-    y: Float[Array, "b k"],
-    n: int | NoisyCount,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
-    """Draws for a batch of releases that differ in y alone."""
-    return jax.vmap(lambda key, y: _update(family, prior, y, float(likely(n))).sample(key, (num_draws,)))(keys, y)
+    """Return draws for a batch of releases that differ in y alone."""
+    return jax.vmap(lambda key, y: posterior(evidence.at(y), prior).sample(key, (num_draws,)))(keys, evidence.y)
 
 
-def explanation(release: Release, prior: AbstractPrior) -> str | None:
-    """The naive posterior is right only where there was nothing to be aware of."""
-    if isinstance(release.family, AbstractGeneralizedLinear):
+def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
+    """Return None only where there was nothing to be aware of."""
+    if isinstance(evidence.family, AbstractGeneralizedLinear):
         return "It takes the released value for the true one, and a normal law about the fit of its moments."
-    if not release.family.is_natural:
+    if not evidence.family.is_natural:
         return "It takes the released value for the true one, and a simple law about the fit of its moments."
-    if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
+    if evidence.is_noiseless and not evidence.family.is_altered:
         return None
     return (
         "It takes the released value for the true one, and so leaves out the noise and any record outside the bounds."

@@ -6,20 +6,12 @@ p(θ | s), s the true statistic: `naive` on a release made by the Identity mecha
 from jaxtyping import Array, Float, Key
 
 from noiseaware.baseline import naive
-from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.prior import AbstractPrior
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    s: Float[Array, "b k"],
-    n: int,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
-    """Draws for a batch of tables that differ in their true statistic s alone; the mechanism plays no part."""
-    return naive.batch(keys, family, prior, Identity(), s, n, num_draws=num_draws)
+    """Return draws for a batch of tables that differ in their true statistic y = s alone; noise plays no part."""
+    return naive.batch(keys, evidence, prior, num_draws=num_draws)

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.family import AbstractFamily, Bernoulli, Binomial
-from noiseaware.mechanism import AbstractMechanism
+from noiseaware.evidence.evidence import Evidence
+from noiseaware.family import Bernoulli, Binomial
 from noiseaware.prior import AbstractPrior, Beta, Numeric
 from noiseaware.privacy import Pure
 
@@ -27,31 +27,25 @@ _DEPTH = 40.0  # log densities this far below the mode are left out: e^−40 of 
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    s: Float[Array, "b k"],
-    n: int,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws"]:
-    """Draws for a batch of tables that differ in s alone, at the ε that the mechanism promises; 100 of them cost ε."""
-    power = tempering(family, prior, mechanism)
+    """Return draws for a batch of tables that differ in y = s alone, at the ε that the noise promises; 100 cost ε."""
+    power, n = tempering(evidence, prior), evidence.n
 
     def one(key: Key[Array, ""], s: Float[Array, " k"]) -> Float[Array, " num_draws"]:
-        full: Beta = family.update(prior, s, n)  # type: ignore[assignment]
+        full: Beta = evidence.family.update(prior, s, n)  # type: ignore[assignment]
         flat = Beta(power * (full.a - 1) + 1, power * (full.b - 1) + 1)
         return truncated(key, flat, LEAST, num_draws)
 
-    return jax.vmap(one)(keys, s)
+    return jax.vmap(one)(keys, evidence.y)
 
 
-def tempering(family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism) -> float:
-    """ρ = min(1, ε_ops / 2Δ)."""
+def tempering(evidence: Evidence, prior: AbstractPrior) -> float:
+    """Return ρ = min(1, ε_ops / 2Δ)."""
+    family = evidence.family
     if not isinstance(family, Bernoulli | Binomial) or not isinstance(prior, Beta):
         raise ValueError(f"method ops must be used with successes and a beta prior, got the {family.name} family.")
-    promise = mechanism.guarantee(family.sensitivity())
+    promise = evidence.mechanism.guarantee(family.sensitivity())
     if not isinstance(promise, Pure):
         raise ValueError(f"method ops must be given epsilon, got {promise or 'no promise'}.")
     change = family.trials * math.log((1 - LEAST) / LEAST)

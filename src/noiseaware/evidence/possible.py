@@ -68,8 +68,7 @@ def _over(excess: float, scale: float, of_n: float, release: Release, size: floa
     """An excess in scales of noise, that of a private n included, of which the bound has `of_n` for each record."""
     if excess <= _ROUNDING * max(size, 1.0):
         return 0.0
-    own = 0.0 if release.n_mechanism is None else float(np.asarray(release.n_mechanism.spread))
-    total = math.hypot(scale, of_n * own)
+    total = math.hypot(scale, of_n * release.count.scale)
     return excess / total if total > 0 else math.inf
 
 

@@ -13,7 +13,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -24,6 +24,9 @@ import numpy as np
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
 
 from noiseaware.check import kind, shown, whole
+from noiseaware.evidence import evidence
+from noiseaware.evidence.count import AbstractCount, Private, Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.evidence.json import (
     LAWS,
     MOST_STATISTICS,
@@ -52,24 +55,6 @@ _EXAMPLES = {"family": "Bernoulli()", "mechanism": "Laplace(10)", "n_mechanism":
 _EXAMPLES |= {"guarantee": "Pure(Fraction(1, 2))", "origin": 'Origin(tool="a hospital")'}
 _MOST = 1e150  # of a value or a scale, so that squares stay finite
 MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
-
-
-@dataclass(frozen=True)
-class NoisyCount:
-    """A number of records that nobody outside knows: what was released of it, and the law of its noise."""
-
-    value: int
-    mechanism: AbstractMechanism
-
-    @property
-    def likely(self) -> int:
-        """The number of records to reckon with where only one will do."""
-        return max(1, self.value)
-
-
-def likely(n: int | NoisyCount) -> int:
-    """The number of records to reckon with: a noisy one is taken for the true one."""
-    return n.likely if isinstance(n, NoisyCount) else n
 
 
 class Release:
@@ -125,14 +110,49 @@ class Release:
         return [_interval_words(*pair) if pair else "" for pair in pairs] or [""] * len(self.steps)
 
     @property
-    def count(self) -> int | NoisyCount:
-        """n, with its noise where it has some."""
-        return self.n if self.n_mechanism is None else NoisyCount(self.n, self.n_mechanism)
+    def count(self) -> AbstractCount:
+        """The number of records as an analyst knows it: public, or private with the law of its noise."""
+        return Public(self.n) if self.n_mechanism is None else Private(self.n, self.n_mechanism)
 
     @property
     def likely_n(self) -> int:
         """The number of records to reckon with where only one will do."""
-        return likely(self.count)
+        return max(1, self.n)
+
+    def evidence(self) -> Evidence:
+        """Return what the release says of its family's statistics, in the units of the data."""
+        return self._evidence
+
+    @functools.cached_property
+    def _evidence(self) -> Evidence:
+        return evidence.read(
+            self.family,
+            self.mechanism,
+            self.values,
+            self.count,
+            grid=self.grid,
+            within=self.within,
+            has_private_bounds=self.origin.bounds == "private",
+        )
+
+    def under(self, family: AbstractFamily) -> "Release":
+        """Return the release as one of another family, which asks the same of the table.
+
+        Columns and bounds that the family leaves open are those of the release.
+        """
+        _check_kind("family", family, AbstractFamily, "noiseaware.family")
+        return Release(
+            family=evidence.reread(self.family, family),
+            values=self.steps,
+            n=self.n,
+            mechanism=self.mechanism,
+            n_mechanism=self.n_mechanism,
+            within=self.within,
+            grid=self.grid,
+            neighbours=self.neighbours,
+            guarantee=self.guarantee,
+            origin=self.origin,
+        )
 
     @property
     def noise_scale(self) -> float | np.ndarray:

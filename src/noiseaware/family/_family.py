@@ -154,6 +154,15 @@ class AbstractFamily(eqx.Module):
         return "Wider bounds would help, or another family."
 
     @property
+    def is_count(self) -> bool:
+        """True if the statistics are counts that no bound has altered."""
+        return False
+
+    def allows(self, low: Float[np.ndarray, " k"], high: Float[np.ndarray, " k"], n: float) -> bool:
+        """Return True if n records can have counts from low to high."""
+        return True
+
+    @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
         """For each parameter that is not one number: the name of each axis and the labels along it."""
         return {}
@@ -282,6 +291,13 @@ class AbstractScalarFamily(AbstractNumberFamily):
 
     def statistic(self, x) -> tuple:
         return (x,)
+
+    @property
+    def is_count(self) -> bool:
+        return self.is_integer and not self.is_altered
+
+    def allows(self, low: Float[np.ndarray, "1"], high: Float[np.ndarray, "1"], n: float) -> bool:
+        return bool(low[0] <= high[0]) and bool(high[0] >= 0) and bool(low[0] <= float(self.possible(n)[1]))
 
     def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         return summed_ranges(self, neighbours, [checked_given(self, bounds)])

@@ -11,6 +11,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
 
 from noiseaware.check import check_levels
@@ -62,6 +63,13 @@ class Categorical(AbstractFamily):
     @property
     def statistics(self) -> tuple[str, ...]:
         return tuple(f"count[{level}]" for level in self.levels)
+
+    @property
+    def is_count(self) -> bool:
+        return True
+
+    def allows(self, low: Float[np.ndarray, " k"], high: Float[np.ndarray, " k"], n: float) -> bool:
+        return bool(np.maximum(low, 0).sum() <= n <= high.sum()) and bool((high >= 0).all())
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:

@@ -19,9 +19,9 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
-from noiseaware.evidence.release import NoisyCount
-from noiseaware.likelihood import line, private_count
-from noiseaware.mechanism import AbstractLaw, AbstractMechanism
+from noiseaware.evidence.count import AbstractCount
+from noiseaware.likelihood import line
+from noiseaware.mechanism import AbstractLaw
 from noiseaware.prior import Dirichlet, Numeric
 
 _MOST_BLOCKS = 2**16
@@ -34,37 +34,6 @@ _ROUND_OFF = 1e-15  # of the FFT, against a greatest mass of 1
 LogWeight = Callable[[Float[Array, "... J"]], Float[Array, "... J"]]
 
 
-class Total(NamedTuple):
-    """A private number of records: what was released of it, the law of its noise, and the most that it may be."""
-
-    value: Float[Array, ""]
-    mechanism: AbstractMechanism
-    most: Float[Array, ""]
-
-    def wanted(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
-        """The n at which log p(ñ | n) has this slope; of Laplace noise, the kink."""
-        shift = 0.0 if self.mechanism.is_laplace else self.mechanism.spread**2 * tilt
-        return jnp.maximum(self.value, 1.0) - shift
-
-    def held(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
-        """The tilt, within the slopes that log p(ñ | n) has."""
-        steepest = 1 / jnp.asarray(self.mechanism.spread)
-        return jnp.clip(tilt, -steepest, steepest) if self.mechanism.is_laplace else tilt
-
-
-def total_of(count: int | NoisyCount) -> float | Total:
-    """The total of the counts: a noisy one is within reach of what was released."""
-    if not isinstance(count, NoisyCount):
-        return float(count)
-    most = count.likely + math.ceil(private_count.reach(count.mechanism) * count.mechanism.spread)  # type: ignore[operator]
-    return Total(jnp.asarray(float(count.value)), count.mechanism, jnp.asarray(float(most)))
-
-
-def most_of(n: Numeric | Total) -> Numeric:
-    """The most records that there may be."""
-    return n.most if isinstance(n, Total) else n
-
-
 class Shape(NamedTuple):
     """The static size of the computation: `blocks` blocks of `stride` counts a cell, and whether they start at 0."""
 
@@ -74,24 +43,24 @@ class Shape(NamedTuple):
 
 
 def shape_for(
-    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array | np.ndarray, "*batch J"], n: Numeric | Total
+    prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array | np.ndarray, "*batch J"], count: AbstractCount
 ) -> Shape:
     """Every count from 0 to n where that is affordable, else the widest window that any count needs, in strides."""
-    if (most := float(most_of(n))) < _MOST_BLOCKS:
+    if (most := float(count.most)) < _MOST_BLOCKS:
         return Shape(2 ** math.ceil(math.log2(most + 2)), 1, True)
-    width = float(_widest(prior, mechanism, y.reshape(-1, y.shape[-1]), n)) + 3
+    width = float(_widest(prior, mechanism, y.reshape(-1, y.shape[-1]), count)) + 3
     blocks = min(2 ** math.ceil(math.log2(width)), _MOST_BLOCKS)
     return Shape(blocks, 2 ** math.ceil(math.log2(width / blocks)), False)
 
 
 @jax.jit
-def _widest(prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "b J"], n: Numeric | Total) -> Float[Array, ""]:
+def _widest(prior: Dirichlet, mechanism: AbstractLaw, y: Float[Array, "b J"], count: AbstractCount) -> Float[Array, ""]:
     """The widest window of the counts of a batch of releases."""
 
     def one(y: Float[Array, " J"]) -> Float[Array, ""]:
         log_weight = _posterior_weight(prior, mechanism, y)
-        moments = functools.partial(_moments_found, log_weight, y, most_of(n))
-        found = moments(_tilt(moments, log_weight, y, n))
+        moments = functools.partial(_moments_found, log_weight, y, count.most)
+        found = moments(_tilt(moments, log_weight, y, count))
         return (found.high - found.low).max()
 
     return jax.lax.map(one, y).max()
@@ -148,14 +117,14 @@ def _moments_found(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric, til
 
 
 def _tilt(
-    moments: Callable[[Float[Array, ""]], Moments], log_weight: LogWeight, y: Float[Array, " J"], n: Numeric | Total
+    moments: Callable[[Float[Array, ""]], Moments], log_weight: LogWeight, y: Float[Array, " J"], count: AbstractCount
 ) -> Float[Array, ""]:
     """λ by bisection, to well within what moves a mean by a standard deviation.
 
     On a sinh scale: far from the λ sought, λk is so large that its rounding would hide the mass. Of a private n, the
     sum wanted is where p(n | y, ñ) is greatest: where λ is the slope of log p(ñ | n).
     """
-    zero, top = jnp.zeros_like(y), jnp.full_like(y, most_of(n))
+    zero, top = jnp.zeros_like(y), jnp.full_like(y, count.most)
     # |λ| never needs to pass the steepest slope of a log weight, which is at an end, by more than this
     ends = log_weight(jnp.stack([zero, zero + 1, top - 1, top]))
     reach = jnp.maximum(jnp.abs(ends[1] - ends[0]).max(), jnp.abs(ends[3] - ends[2]).max()) + 60
@@ -164,29 +133,29 @@ def _tilt(
         low, high = bracket
         middle = 0.5 * (low + high)
         tilt = jnp.sinh(middle)
-        below = moments(tilt).mean.sum() < (n.wanted(tilt) if isinstance(n, Total) else n)
+        below = moments(tilt).mean.sum() < count.wanted(tilt)
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
     edge = jnp.arcsinh(reach)
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, (-edge, edge))
     tilt = jax.lax.stop_gradient(jnp.sinh(0.5 * (low + high)))  # nothing depends on it
-    return n.held(tilt) if isinstance(n, Total) else tilt
+    return count.limited(tilt)
 
 
-def forward(log_weight: LogWeight, y: Float[Array, " J"], n: Numeric | Total, shape: Shape) -> Forward:
+def forward(log_weight: LogWeight, y: Float[Array, " J"], count: AbstractCount, shape: Shape) -> Forward:
     """The tilted masses and their partial convolutions, widest count first."""
-    most = most_of(n)
+    most = count.most
     size = 4 * shape.blocks
     offset = jnp.arange(0.0, shape.blocks * shape.stride)
     if shape.full:
         k = jnp.broadcast_to(offset[:, None], (offset.size, y.size))
         log_g = jnp.where(k <= most, log_weight(k), -jnp.inf)
         moments = functools.partial(_moments_listed, log_g, offset)
-        tilt = _tilt(moments, log_weight, y, n)
+        tilt = _tilt(moments, log_weight, y, count)
         found = moments(tilt)
     else:
         moments = functools.partial(_moments_found, log_weight, y, most)
-        tilt = _tilt(moments, log_weight, y, n)
+        tilt = _tilt(moments, log_weight, y, count)
         found = moments(tilt)
         k = _starts(found, most, float(offset.size)) + offset[:, None]
         log_g = jnp.where(k <= most, log_weight(k), -jnp.inf)
@@ -302,17 +271,20 @@ def _counts(
 
 
 def _log_totals(
-    chain: Forward, total: Total, shape: Shape, log_arrangements: Callable[[Float[Array, " s"]], Float[Array, " s"]]
+    chain: Forward,
+    count: AbstractCount,
+    shape: Shape,
+    log_arrangements: Callable[[Float[Array, " s"]], Float[Array, " s"]],
 ) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
     """Every total n within reach, and log of f_J(n) p(ñ | n) times its number of arrangements, the tilt undone."""
     f, size = chain.f[-1], chain.f.shape[1]
     place, least = jnp.arange(0.0, size), _least(chain, shape)
-    near = (total.wanted(chain.tilt) - least) / shape.stride
+    near = (count.wanted(chain.tilt) - least) / shape.stride
     n = least + shape.stride * (place + size * jnp.round((near - place) / size))  # the FFT is periodic
     log_f = jnp.where(f > _ROUND_OFF, jnp.log(jnp.maximum(f, _ROUND_OFF)), -jnp.inf)
-    inside = (n <= total.most) & (n >= 0)
+    inside = (n <= count.most) & (n >= 0)
     n = jnp.where(inside, n, 0.0)
-    log_weight = log_f - chain.tilt * n + total.mechanism.log_density(total.value - jnp.round(n)) + log_arrangements(n)
+    log_weight = log_f - chain.tilt * n + count.log_density(jnp.round(n)) + log_arrangements(n)
     return n, jnp.where(inside, log_weight, -jnp.inf)
 
 
@@ -322,7 +294,7 @@ def draws(
     prior: Dirichlet,
     mechanism: AbstractLaw,
     y: Float[Array, " J"],
-    n: Numeric | Total,
+    count: AbstractCount,
     *,
     num_draws: int,
     shape: Shape,
@@ -331,20 +303,20 @@ def draws(
     key_count, key_theta, key_total = jax.random.split(key, 3)
     concentration = jnp.asarray(prior.concentration)
     log_weight = _posterior_weight(prior, mechanism, y)
-    chain = forward(log_weight, y, n, shape)
-    if isinstance(n, Total):
-        whole = concentration.sum()
-        totals, log_mass = _log_totals(chain, n, shape, lambda n: gammaln(n + 1.0) - gammaln(n + whole))
-        total, backward = totals[jax.random.categorical(key_total, log_mass, shape=(num_draws,))], _backward_listed
+    chain = forward(log_weight, y, count, shape)
+    if count.is_public:
+        total, backward = jnp.full(num_draws, count.value), _backward
     else:
-        total, backward = jnp.full(num_draws, n), _backward
+        whole = concentration.sum()
+        totals, log_mass = _log_totals(chain, count, shape, lambda n: gammaln(n + 1.0) - gammaln(n + whole))
+        total, backward = totals[jax.random.categorical(key_total, log_mass, shape=(num_draws,))], _backward_listed
     k = _counts(key_count, log_weight, chain, total, num_draws, shape, backward)
     return Dirichlet(concentration + k).sample(key_theta, (num_draws,))
 
 
 @functools.partial(jax.jit, static_argnames=("shape",))
 def log_likelihood(
-    mechanism: AbstractLaw, y: Float[Array, " J"], n: Numeric | Total, theta: Float[Array, "m J"], *, shape: Shape
+    mechanism: AbstractLaw, y: Float[Array, " J"], count: AbstractCount, theta: Float[Array, "m J"], *, shape: Shape
 ) -> Float[Array, " m"]:
     """log p(y | θ) = log n! + log f_J(n), with g_j(k) = θ_j^k/k! · noise(y_j − k); summed over a private n."""
 
@@ -352,9 +324,10 @@ def log_likelihood(
         def log_weight(k: Float[Array, "... J"]) -> Float[Array, "... J"]:
             return k * jnp.log(theta) - gammaln(k + 1.0) + mechanism.log_density(y - k)
 
-        chain = forward(log_weight, y, n, shape)
-        if isinstance(n, Total):
-            return jax.nn.logsumexp(_log_totals(chain, n, shape, lambda n: gammaln(n + 1.0))[1]) + chain.log_scale
+        chain = forward(log_weight, y, count, shape)
+        if not count.is_public:
+            return jax.nn.logsumexp(_log_totals(chain, count, shape, lambda n: gammaln(n + 1.0))[1]) + chain.log_scale
+        n = count.value
         total = jnp.round((n - chain.start.sum()) / shape.stride)
         last = chain.f[-1, jnp.mod(total, chain.f.shape[1]).astype(int)]
         return jnp.log(last) + chain.log_scale - chain.tilt * n + gammaln(n + 1.0)

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractScalarFamily
 from noiseaware.likelihood import line
 from noiseaware.mechanism import AbstractLaw, Interval
@@ -25,32 +26,25 @@ _NODES = 1024
 _SURE = 20.0  # e^20 times as much must be within reach of the noise as there may be beyond it
 
 
-def num_listed(family: AbstractScalarFamily, law: AbstractLaw, y: Float[Array, "*b"], n: Numeric) -> int:
-    """How many sums to list, at most, for each of a batch of values; 0 where they are too many."""
-    low, high = _window(family, law, y, n)
+def num_listed(evidence: Evidence) -> int:
+    """Return how many sums to list, at most, for each of a batch of values; 0 where they are too many."""
+    low, high = _window(evidence)
     most = float((high - low).max()) + 1
     return 2 ** math.ceil(math.log2(most)) if most <= _NODES else 0
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
 def draws(
-    key: Key[Array, ""],
-    family: AbstractScalarFamily,
-    prior: AbstractScalarPrior,
-    law: AbstractLaw,
-    y: Float[Array, ""],
-    n: Numeric,
-    *,
-    num_draws: int,
-    listed: int,
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractScalarPrior, *, num_draws: int, listed: int
 ) -> Float[Array, " num_draws"]:
-    """s from p(s | y), then θ from p(θ | s)."""
+    """Return draws of θ from p(θ | s), for s from p(s | y)."""
+    family, law, y, n = _parts(evidence)
     key_count, key_theta = jax.random.split(key)
 
     def log_density(s: Float[Array, " m"]) -> Float[Array, " m"]:
         return family.log_base(s, n) + family.update(prior, s[:, None], n).log_normalizer() + law.log_density(y - s)
 
-    low, high = _window(family, law, y, n)
+    low, high = _window(evidence)
     beyond = _log_beyond(family, law, y, n, low, high)
     if listed:
         nodes = jnp.minimum(low + jnp.arange(0.0, listed), high)
@@ -66,10 +60,15 @@ def draws(
     return jnp.where(is_sure, theta, jnp.nan)  # a prior that the noise cannot explain: seen, and refused, by infer
 
 
-def _window(
-    family: AbstractScalarFamily, law: AbstractLaw, y: Float[Array, "*b"], n: Numeric
-) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
-    """The least and the greatest sum that both the family and the noise allow."""
+def _parts(evidence: Evidence) -> tuple[AbstractScalarFamily, AbstractLaw, Float[Array, "*b"], Numeric]:
+    """Return the family, the law, the one value of each release, and n."""
+    family: AbstractScalarFamily = evidence.family  # type: ignore[assignment]
+    return family, evidence.law, jnp.asarray(evidence.y[..., 0]), evidence.count.value
+
+
+def _window(evidence: Evidence) -> tuple[Float[Array, "*b"], Float[Array, "*b"]]:
+    """Return the least and the greatest sum that both the family and the noise allow."""
+    family, law, y, n = _parts(evidence)
     below, above = (law.below, law.above) if isinstance(law, Interval) else (0.0, 0.0)
     reach = _REACH * jnp.asarray(law.spread, y.dtype)
     least, greatest = (jnp.asarray(edge, y.dtype) for edge in family.possible(n))

@@ -10,6 +10,7 @@ mode, inside, since the engine's loops look for contours and windows that the an
 is a function like any other, for `grad`, `jit` and `vmap`.
 """
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,9 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from noiseaware.evidence.release import NoisyCount, Release
+from noiseaware.evidence.evidence import Evidence
+from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractScalarFamily, Categorical
-from noiseaware.likelihood import counts, gaussian, moment, plain_sum, private_count
+from noiseaware.likelihood import counts, gaussian, moment, plain_sum
 from noiseaware.mechanism import Identity
 from noiseaware.prior import Dirichlet
 from noiseaware.sampler import exact, scalar_posterior
@@ -63,7 +65,7 @@ def log_likelihood(release: Release | Sequence[Release], theta: Any, *, weights:
 def is_exact(release: Release) -> bool:
     """Whether log_likelihood is that of the records themselves, or that of the central limit theorem."""
     known = isinstance(release.family, AbstractScalarFamily | Categorical)
-    return known and exact.explanation(release) is None
+    return known and exact.explanation(release.evidence()) is None
 
 
 def needs_weights(release: Release) -> bool:
@@ -155,21 +157,21 @@ def _each(releases: list[Release], theta, weights, look: Callable):
     first = releases[0]
     with jax.enable_x64(True):
         theta, weights = (jax.lax.convert_element_type(at, jnp.float64) for at in (theta, weights))
+        own = first.evidence()
+        if not own.count.is_public:  # all are the same release
+            one = _one(own, own.y[None])
+            return jax.lax.map(lambda at: look(lambda *a: one(own, *a), *at), (theta, weights))
         with jax.ensure_compile_time_eval():
-            noise = _stacked([exact.noise_of(r) for r in releases])
-            y, n = jnp.asarray(np.stack([r.values for r in releases])), jnp.asarray([float(r.n) for r in releases])
-        if isinstance(first.count, NoisyCount):  # all are the same release
-            one, alone = _one(first, y), exact.noise_of(first)
-            return jax.lax.map(lambda at: look(lambda *a: one(alone, y[0], None, *a), *at), (theta, weights))
+            all_of_them = jax.tree.map(_stacked, *(dataclasses.replace(r.evidence(), neglected=None) for r in releases))
         if listed := _num_listed(releases):
-            one, data = _listed(first.family, listed), (_log_terms(first.family, noise, y, n, listed), n)
+            one, data = _listed(first.family, listed), (_log_terms(all_of_them, listed), all_of_them.count.value)
         else:
-            one, data = _one(first, y), (noise, y, n)
+            one, data = _one(own, all_of_them.y), (all_of_them,)
         return jax.vmap(lambda data, *at: look(lambda *a: one(*data, *a), *at))(data, theta, weights)
 
 
-def _stacked(noises: list):
-    return jax.tree.map(lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf, float) for leaf in leaves])), *noises)
+def _stacked(*leaves: Any) -> Array:
+    return jnp.asarray(np.stack([np.asarray(leaf, float) for leaf in leaves]))
 
 
 def _num_listed(releases: list[Release]) -> int:
@@ -180,9 +182,13 @@ def _num_listed(releases: list[Release]) -> int:
     return plain_sum.num_listed(family, max(r.n for r in releases), _MOST_LISTED)
 
 
-def _log_terms(family, noise, y, n, listed: int) -> Float[Array, "b listed"]:
+def _log_terms(evidence: Evidence, listed: int) -> Float[Array, "b listed"]:
+    def one(own: Evidence) -> Float[Array, " listed"]:
+        family: Any = own.family
+        return plain_sum.log_terms(family, own.mechanism, own.y[0], own.count.value, listed)
+
     with jax.ensure_compile_time_eval():
-        return jax.vmap(lambda noise, y, n: plain_sum.log_terms(family, noise, y[0], n, listed))(noise, y, n)
+        return jax.vmap(one)(evidence)
 
 
 def _listed(family, listed: int) -> Callable[..., Float[Array, ""]]:
@@ -192,24 +198,24 @@ def _listed(family, listed: int) -> Callable[..., Float[Array, ""]]:
     return one
 
 
-def _one(release: Release, y: Float[Array, "b k"]) -> Callable[..., Float[Array, ""]]:
-    """The function (noise, y, n, θ, weights) → log p(y | θ) of releases that are like this one."""
-    family, count = release.family, release.count
+def _one(evidence: Evidence, y: Float[Array | np.ndarray, "b k"]) -> Callable[..., Float[Array, ""]]:
+    """Return the function (evidence, θ, weights) → log p(y | θ) of releases that are like this one."""
+    family = evidence.family
     if isinstance(family, Categorical):
-        total = counts.total_of(count)
-        vague = Dirichlet(np.ones(len(family.statistics)))
-        shape = counts.shape_for(vague, exact.noise_of(release), y, total)
-        return lambda noise, y, n, theta, _: counts.log_likelihood(noise, y, total, theta[None], shape=shape)[0]
+        total = evidence.count
+        shape = counts.shape_for(Dirichlet(np.ones(len(family.statistics))), evidence.mechanism, y, total)
+        return lambda own, theta, _: counts.log_likelihood(own.law, own.y, total, theta[None], shape=shape)[0]
     if isinstance(family, AbstractScalarFamily):
-        sizes = private_count.sizes(count, family, exact.noise_of(release)) if isinstance(count, NoisyCount) else None
-        return lambda noise, y, n, theta, _: scalar_posterior.log_likelihood(
-            family, noise, y[0], n if sizes is None else sizes, theta[None]
+        placed = evidence.placed().count
+        return lambda own, theta, _: scalar_posterior.log_likelihood(
+            own if own.count.is_public else dataclasses.replace(own, count=placed), theta[None]
         )[0]
 
-    def limit(noise, y, n, theta, weights):
-        """Normal, with the sum integrated out."""
-        mean, covariance = moment.released(family, theta)
-        added = jnp.broadcast_to(noise.spread**2 * (2 * weights if weights.size else 1.0), y.shape)
+    def limit(own: Evidence, theta, weights):
+        """Return the normal law, with the sum integrated out."""
+        n, y = own.count.value, own.y
+        mean, covariance = moment.released(own.family, theta)
+        added = jnp.broadcast_to(own.mechanism.spread**2 * (2 * weights if weights.size else 1.0), y.shape)
         return gaussian.log_density(y - n * mean, n * covariance, added) - 0.5 * y.size * jnp.log(2 * jnp.pi)
 
     return limit

@@ -4,6 +4,7 @@ A table of thousands of noisy counts is thousands of releases. What takes time i
 are sorted by what it is compiled for, the family and the kind of law, and their numbers go through it together.
 """
 
+import dataclasses
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -52,12 +53,12 @@ def infer_each(
     seeds = _seeds(releases, checked_seed(num_draws, seed))
     kinds: dict[Hashable, list[int]] = {}
     for place, release in enumerate(releases):
-        is_alone = method_for(release, method) != "exact" or not _is_stackable(release)
+        is_alone = method_for(release.evidence(), method) != "exact" or not _is_stackable(release)
         kinds.setdefault(place if is_alone else _kind(release), []).append(place)
     found: dict[int, Posterior] = {}
     for places in kinds.values():
         some = [releases[place] for place in places]
-        if _is_stackable(some[0]) and method_for(some[0], method) == "exact":
+        if _is_stackable(some[0]) and method_for(some[0].evidence(), method) == "exact":
             each = _at_once(some, prior, [seeds[p] for p in places], num_draws)
         else:
             each = iter([drawn(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])])
@@ -101,23 +102,21 @@ def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], nu
     with jax.enable_x64(True):
         own = [own_seed(seed, release.fingerprint) for seed, release in zip(seeds, releases, strict=True)]
         keys = jax.vmap(jax.random.key)(jnp.asarray(own))
-        laws = jax.tree.map(_stacked, *(exact.law_of(release) for release in releases))
-        y = jnp.asarray([float(release.values[0]) for release in releases])
-        n = jnp.asarray([float(release.n) for release in releases])
-        listed = exact.num_listed(family, laws, y, n)
+        evidence = jax.tree.map(_stacked, *(dataclasses.replace(r.evidence(), neglected=None) for r in releases))
+        listed = exact.num_listed(evidence)
     for start in range(0, len(releases), _AT_A_TIME):
         # All batches are of one size, so that nothing is compiled twice: the last may repeat some of the one before.
         first = max(0, min(start, len(releases) - _AT_A_TIME))
         batch = slice(first, first + _AT_A_TIME)
         with jax.enable_x64(True):
-            part = jax.tree.map(lambda leaf, batch=batch: leaf[batch], (keys, laws, y, n))
-            batched = exact.each(part[0], family, prior, *part[1:], num_draws=num_draws, listed=listed)
+            part = jax.tree.map(lambda leaf, batch=batch: leaf[batch], (keys, evidence))
+            batched = exact.each(*part, prior, num_draws=num_draws, listed=listed)
         rows, after = np.asarray(batched)[start - first :], start + _AT_A_TIME
         check_finite("exact", family.named(rows))
         for row, release, seed in zip(rows, releases[start:after], seeds[start:after], strict=True):
-            why = with_convention(exact.explanation(release, prior), release)
+            why = with_convention(exact.explanation(release.evidence(), prior), release)
             yield Posterior(family.named(row), release, prior, "exact", why, seed)
 
 
 def _stacked(*leaves) -> jax.Array:
-    return jnp.asarray(np.array([float(np.asarray(leaf).item()) for leaf in leaves]))
+    return jnp.asarray(np.array(leaves, dtype=float))

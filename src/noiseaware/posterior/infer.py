@@ -14,7 +14,9 @@ import numpy as np
 
 from noiseaware.check import whole
 from noiseaware.evidence import several
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.evidence.release import Release
+from noiseaware.family import AbstractFamily
 from noiseaware.posterior.diagnostic import doubt
 from noiseaware.posterior.posterior import Posterior
 from noiseaware.posterior.seed import own_seed
@@ -42,8 +44,11 @@ def infer(
     num_draws: int = 4000,
     seed: int | None = None,
     same_table: bool = False,
+    family: AbstractFamily | None = None,
 ) -> "Posterior":
-    """Draws from p(θ | release), or given several releases: of independent tables, or of the same table.
+    """Return draws from p(θ | release), or given several releases: of independent tables, or of the same table.
+
+    With `family`, releases are read as those of another family that asks the same of the table.
 
     The same release and seed give the same draws, on every machine. Other releases have other random numbers with
     that seed, so that groups are compared draw by draw::
@@ -51,7 +56,14 @@ def infer(
         women, men = (na.infer(release, prior, seed=1).draws["theta"] for release in by_sex)
         np.quantile(women - men, [0.025, 0.975]), np.quantile(women / men, [0.025, 0.975])
     """
+    if family is not None:
+        release = [each.under(family) for each in _all(release)]
     return _warned(drawn(release, prior, method=method, num_draws=num_draws, seed=seed, same_table=same_table))
+
+
+def _all(release: Release | Sequence[Release]) -> tuple[Release, ...]:
+    """Return one release, or all of several that are alike."""
+    return (release,) if isinstance(release, Release) else several.checked_alike(release)
 
 
 def drawn(
@@ -64,24 +76,25 @@ def drawn(
     same_table: bool = False,
 ) -> "Posterior":
     """What `infer` gives, before its concerns are looked at."""
-    releases = (release,) if isinstance(release, Release) else several.checked_alike(release)
+    releases = _all(release)
     if len(releases) > 1 and not same_table:
         return _infer_given(releases, prior, method, num_draws, seed)
     release = releases[0] if len(releases) == 1 else several.same_table(releases)
-    name = method_for(release, method)
+    evidence = release.evidence()
+    name = method_for(evidence, method)
     prior = release.family.checked_prior(prior)
     seed = checked_seed(num_draws, seed)
     if name != "naive":
-        covariate.check(release, prior)
+        covariate.check(evidence, prior)
     with jax.enable_x64(True):
-        name, choice = (name, None) if method != "auto" else _chosen(name, release, prior)
-        found = METHODS[name].draws(key_of(seed, releases), release, prior, int(num_draws))
+        name, choice = (name, None) if method != "auto" else _chosen(name, evidence, prior)
+        found = METHODS[name].draws(key_of(seed, releases), evidence, prior, int(num_draws))
         draws = release.family.named(np.asarray(found, dtype=np.float64))
     check_finite(name, draws)
-    why = METHODS[name].explanation(release, prior)
+    why = METHODS[name].explanation(evidence, prior)
     if name != "naive":
-        why = " ".join(filter(None, (why, covariate.assumption(release, prior)))) or None
-        why = " ".join(filter(None, (why, covariate_law.sentence(release, draws)))) or None
+        why = " ".join(filter(None, (why, covariate.assumption(evidence, prior)))) or None
+        why = " ".join(filter(None, (why, covariate_law.sentence(evidence, draws)))) or None
     if choice is not None and name == "hmc":
         why = " ".join(filter(None, (why, choice)))
     if METHODS[name].is_chain and (doubted := doubt(draws)) is not None:
@@ -101,10 +114,11 @@ def _infer_given(
     assert isinstance(prior, AbstractScalarPrior)
     seed = checked_seed(num_draws, seed)
     with jax.enable_x64(True):
-        found = exact.draws_given(key_of(seed, releases), releases, prior, int(num_draws))
+        tables = tuple(release.evidence() for release in releases)
+        found = exact.draws_given(key_of(seed, releases), tables, prior, int(num_draws))
         draws = first.family.named(np.asarray(found, dtype=np.float64))
     check_finite("exact", draws)
-    why = next(filter(None, (exact.explanation(release, prior) for release in releases)), None)
+    why = next(filter(None, (exact.explanation(table, prior) for table in tables)), None)
     return Posterior(draws, first, prior, "exact", with_convention(why, first), seed, others=tuple(others))
 
 
@@ -126,18 +140,17 @@ def check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
             raise RuntimeError(f"method {method!r} gave {lost} draws of {parameter} that are not finite numbers.")
 
 
-def _chosen(name: str, release: Release, prior: AbstractPrior) -> tuple[str, str | None]:
-    """What auto takes in the end: not HMC where what it neglects shows, and a sentence on that."""
-    n = release.n
-    if name != "hmc" or release.n_mechanism is not None or n > augmentation.MOST_RECORDS:
+def _chosen(name: str, evidence: Evidence, prior: AbstractPrior) -> tuple[str, str | None]:
+    """Return what auto takes in the end: not HMC where what it neglects shows, and a sentence on that."""
+    n = evidence.n
+    if name != "hmc" or not evidence.count.is_public or n > augmentation.MOST_RECORDS:
         return name, None
-    if not augmentation.simulates(release.family, prior):
+    if not augmentation.simulates(evidence.family, prior):
         return name, None
-    noise = exact.noise_of(release)
-    reason = adequacy.doubt(release.family, prior, noise, jax.numpy.asarray(release.values), n).reason
+    reason = adequacy.doubt(evidence, prior).reason
     if reason is None:
         return name, None
-    if n <= augmentation.QUICK_RECORDS and release.family.as_quadratic(prior) is None:
+    if n <= augmentation.QUICK_RECORDS and evidence.family.as_quadratic(prior) is None:
         return "augmentation", reason  # of second moments its chains are too slow to be taken unasked
     return name, f"{reason} Take method='augmentation', which is slower and neglects nothing."
 

@@ -71,7 +71,9 @@ class AbstractPosterior(abc.ABC):
     def naive(self) -> AbstractPrior:
         """The belief of someone who takes the noisy statistics for the true ones."""
         with jax.enable_x64(True):
-            return functools.reduce(lambda belief, release: naive.posterior(release, belief), self.releases, self.prior)
+            return functools.reduce(
+                lambda belief, release: naive.posterior(release.evidence(), belief), self.releases, self.prior
+            )
 
     @functools.cached_property
     def recorded(self) -> dict[str, np.ndarray]:
@@ -90,7 +92,7 @@ class AbstractPosterior(abc.ABC):
         """The share of each column's records that the draws take for lying below its bounds, and above."""
         if not self._is_alike or not self._knows_bounds:
             return {}
-        return recorded.moved(self.release.family, self.draws) or covariate.moved(self.release, self.prior)
+        return recorded.moved(self.release.family, self.draws) or covariate.moved(self.release.evidence(), self.prior)
 
     @functools.cached_property
     def tail(self) -> float | None:

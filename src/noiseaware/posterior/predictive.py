@@ -30,7 +30,6 @@ from noiseaware.family import (
 from noiseaware.family.recorded import Recorded, normal, unaltered
 from noiseaware.posterior import predictive_sum
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, NormalInverseGamma, NormalInverseWishart
-from noiseaware.sampler.exact import noise_of
 
 LEAST = 1e-4
 """The probability below which prior and release disagree."""
@@ -91,7 +90,7 @@ def _probability(
     found = []
     if law is not None:
         half = 0.0 if law.log_mass is not None and release.grid == 1 else _half(release)
-        found = [predictive_sum.noisy(law, noise_of(release), scale, value + side * half, side)]
+        found = [predictive_sum.noisy(law, release.evidence().mechanism, scale, value + side * half, side)]
     if one is not None:
         found.append(_nearly_normal(release, one, value + side * _half(release), scale, side))
     return max((one for one in found if one is not None), default=None)
@@ -105,10 +104,9 @@ def _half(release: Release) -> float:
 
 def _nearly_normal(release: Release, one: Sum, value: float, scale: float, side: float) -> float:
     """By the mean, variance and skew of the sum at each node."""
-    n, noise = float(release.likely_n), noise_of(release)
+    n, noise = float(release.likely_n), release.evidence().mechanism
     own = scale**2 * (2 if noise.is_laplace else 1)  # of discrete noise too: of a small scale its variance is less
-    of_n = 0.0 if release.n_mechanism is None else float(np.asarray(release.n_mechanism.variance))
-    variance = n * one.variance + of_n * one.mean**2
+    variance = n * one.variance + release.count.variance * one.mean**2
     total = np.sqrt(np.maximum(variance + own, np.finfo(float).tiny))
     score = _unskewed((value - n * one.mean) / total, n * one.third / total**3)
     below = _noisy_cdf(side * score * total, np.sqrt(variance), float(own), is_laplace=noise.is_laplace)

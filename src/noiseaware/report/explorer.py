@@ -113,7 +113,7 @@ def _estimate(estimate) -> dict[str, Any]:
 
 def _serves(name: str, release: Release) -> bool:
     try:
-        return method_for(release, name) == name
+        return method_for(release.evidence(), name) == name
     except ValueError:
         return False
 

@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from noiseaware.baseline import one_posterior_sample
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.mechanism import Laplace
 from noiseaware.reproduce import model as study
 from noiseaware.reproduce.model import MODELS, Model
@@ -130,11 +132,8 @@ def _points(key, model: Model, setting: tuple[int, float], trials: study.Trials,
         drawn["ops"] = study.first(
             one_posterior_sample.batch(
                 jax.random.split(next(keys), len(trials.s)),
-                model.family,
+                Evidence(model.family, Laplace(float(trials.scale[0])), trials.s, Public(n)),
                 model.prior,
-                Laplace(float(trials.scale[0])),
-                trials.s,
-                n,
                 num_draws=one_posterior_sample.RELEASED,
             )
         )

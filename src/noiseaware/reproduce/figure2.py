@@ -12,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, Bernoulli, Exponential
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import AbstractPrior, Beta, Gamma
@@ -57,19 +58,16 @@ def compute(*, seed: int = 0) -> list[Trace]:
 def _trace(key, name: str, family: AbstractFamily, prior: AbstractPrior, truth: float) -> Trace:
     key_table, key_chains, key_exact = jax.random.split(key, 3)
     mechanism = Laplace(family.sensitivity() / EPSILON)
-    y = simulate(key_table, family, prior, mechanism, N, 1, theta=jnp.asarray(truth)).y
-    release = Release(family=family, values=np.asarray(y[0]), n=N, mechanism=mechanism)
+    evidence = Evidence(family, mechanism, None, Public(N))
+    y = simulate(key_table, evidence, prior, 1, theta=jnp.asarray(truth)).y
     chains = gibbs.chains(
         jax.random.split(key_chains, CHAINS),
-        family,
+        evidence.at(jnp.broadcast_to(y, (CHAINS, 1))),
         prior,
-        mechanism,
-        jnp.broadcast_to(y, (CHAINS, 1)),
-        float(N),
         num_draws=ITERATIONS,
         num_warmup=0,
     )
-    right = np.asarray(exact.draws(key_exact, release, prior, 20_000))
+    right = np.asarray(exact.draws(key_exact, evidence.at(np.asarray(y[0])), prior, 20_000))
     low, high = np.quantile(right, (0.025, 0.975))
     return Trace(name, np.asarray(chains), truth, (float(low), float(high)))
 

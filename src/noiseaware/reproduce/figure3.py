@@ -25,9 +25,11 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from noiseaware.baseline import nonprivate
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
-from noiseaware.mechanism import Laplace
+from noiseaware.mechanism import Identity, Laplace
 from noiseaware.prior import Independent, NormalInverseGamma, NormalInverseWishart
 from noiseaware.reproduce.output import save
 from noiseaware.study import ecdf
@@ -182,14 +184,16 @@ def _batch(key: Key[Array, ""], method: str, setting: Setting, size: int, num_dr
     key_tables, key_draws, key_other, key_ties = jax.random.split(key, 4)
     regression = FAMILIES[setting.bounds]
     family, mechanism = noisy_family(method, regression, setting.epsilon)
-    trials = simulate(key_tables, family, PRIOR, mechanism, setting.n, size)
+    planned = Evidence(family, mechanism, None, Public(setting.n))
+    trials = simulate(key_tables, planned, PRIOR, size)
     jax.block_until_ready(trials)
     started = time.perf_counter()
     by = evaluated(method, family)
-    drawn = np.asarray(draws(key_draws, by, family, PRIOR, mechanism, trials, setting.n, num_draws=num_draws))
+    drawn = np.asarray(draws(key_draws, by, planned, PRIOR, trials, num_draws=num_draws))
     seconds = time.perf_counter() - started
     keys, own = jax.random.split(key_other, size), trials.s[:, : len(regression.statistics)]
-    other = nonprivate.batch(keys, regression, PRIOR, mechanism, own, setting.n, num_draws=num_draws)
+    true = Evidence(regression, Identity(), own, Public(setting.n))
+    other = nonprivate.batch(keys, true, PRIOR, num_draws=num_draws)
     return _ranks(key_ties, trials, drawn), _distances(drawn, np.asarray(other)), seconds
 
 

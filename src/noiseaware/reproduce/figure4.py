@@ -21,6 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key
 
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import LinearRegression
 from noiseaware.prior import Independent, NormalInverseGamma, NormalInverseWishart
 from noiseaware.reproduce.figure3 import LABELS, noisy_family
@@ -122,8 +124,8 @@ def _point(
     s = jnp.stack([column.sum(-1) for column in family.alter(jnp.asarray(np.moveaxis(train, 1, 0)))], axis=-1)
     noise = jax.vmap(lambda k: mechanism.sample(k, s.shape[1:]))(jax.random.split(key_noise, len(s)))
     trials = Trials(jnp.zeros(len(s)), s, s, s + noise)
-    by = evaluated(method, family)
-    drawn = np.asarray(draws(key_draws, by, family, prior, mechanism, trials, TRAIN, num_draws=_DRAWS))
+    by, planned = evaluated(method, family), Evidence(family, mechanism, None, Public(TRAIN))
+    drawn = np.asarray(draws(key_draws, by, planned, prior, trials, num_draws=_DRAWS))
     return Point(method, covariates, epsilon, *_predicted(key_new, drawn, test))
 
 

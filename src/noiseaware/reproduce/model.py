@@ -20,6 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, Bernoulli, Categorical, Exponential
 from noiseaware.mechanism import Laplace
 from noiseaware.prior import AbstractPrior, Beta, Dirichlet, Gamma
@@ -82,7 +84,8 @@ def trials(key: Key[Array, ""], model: Model, n: int, epsilon: float, size: int)
         assert isinstance(model.prior, Gamma)
         prior = Gamma(jnp.full(size, model.prior.shape), model.prior.rate * model.prior.sample(key_theta, (size,)))
         theta = jnp.asarray(1.0)
-    drawn = simulate(key_tables, model.family, model.prior, Laplace(scale), n, size, theta=theta)
+    planned = Evidence(model.family, Laplace(scale), None, Public(n))
+    drawn = simulate(key_tables, planned, model.prior, size, theta=theta)
     rows = jnp.ones(size)
     return Trials(drawn.theta, prior, drawn.s, drawn.altered_s, drawn.y, n * rows, scale * rows)
 
@@ -97,13 +100,11 @@ def by_gibbs(
 ) -> np.ndarray:
     """The first entry of θ, drawn by a chain for each trial."""
     keys = jax.random.split(key, len(trials.n))
+    noise = Laplace(trials.scale)  # type: ignore[arg-type]  # one for each chain
     drawn = gibbs.chains(
         keys,
-        model.family,
+        Evidence(model.family, noise, trials.y, Public(trials.n)),
         trials.prior,
-        Laplace(trials.scale),  # type: ignore[arg-type]  # one for each chain
-        trials.y,
-        trials.n,
         num_draws=num_draws,
         num_warmup=num_warmup,
         thin=thin,

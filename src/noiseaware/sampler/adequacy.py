@@ -10,16 +10,16 @@ and where moved records are taken as unmoved, by up to ‖n V^−½(E t − E r)
 hides either. Plausible parameters come from the prior and the naive posterior alike, each with its own weight.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, LinearRegression, MultivariateNormal
 from noiseaware.likelihood import gaussian
-from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, CovariateMoments, Independent, Numeric
 
 # Of a normal's mean and variance the limit theorem was found good from n = 10 at ε ≤ 2 and from n ≈ 100 at ε = 10,
@@ -47,19 +47,13 @@ class Doubt(NamedTuple):
         return f"Records moved to the bounds, which hmc neglects, matter: by {self.clamping:.2f} in a CDF."
 
 
-def doubt(
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"] | None,
-    n: Numeric,
-) -> Doubt:
-    """What HMC neglects of a release, or of those to be expected where y is None."""
+def doubt(evidence: Evidence, prior: AbstractPrior) -> Doubt:
+    """Return what HMC neglects of a release, or of those to be expected where there is no y."""
+    family = evidence.family
     is_quadratic = family.as_quadratic(prior) is not None
-    is_altered = getattr(family, "is_altered", False)
-    if isinstance(mechanism, Identity) or (is_quadratic and not is_altered):
+    if evidence.is_noiseless or (is_quadratic and not family.is_altered):
         return Doubt(0.0, 0.0)
-    found = _errors(family, prior, mechanism, y, float(n))
+    found = _errors(evidence, prior)
     normality, clamping = float(found.normality), float(found.clamping)
     if has_choice(family, prior) and bool(_is_clipped(family, found)):
         return Doubt(normality, 0.0)
@@ -82,17 +76,17 @@ def has_given_moments(prior: AbstractPrior) -> bool:
     return isinstance(prior, Independent) and isinstance(prior.parts.get("covariates"), CovariateMoments)
 
 
-def clips(family, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"] | None, n: Numeric) -> bool:
-    """Whether HMC takes moved records as they are: where they matter and, if it has no need of the limit theorem
+def clips(evidence: Evidence, prior: AbstractPrior) -> bool:
+    """Return True if HMC is to know of clamped records: where they matter and, if it has no need of the limit theorem
     otherwise, more than that does."""
-    return has_choice(family, prior) and bool(_is_clipped(family, _errors(family, prior, mechanism, y, float(n))))
+    if not has_choice(evidence.family, prior) or evidence.is_noiseless:
+        return False
+    return bool(_is_clipped(evidence.family, _errors(evidence, prior)))
 
 
-def coarseness(
-    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, y: Float[Array, " k"], n: Numeric
-) -> float:
-    """How far a CDF of a released sum moves when moments that are sums over points are summed over other points."""
-    return float(_by_points(family, prior, mechanism, y, float(n)))
+def coarseness(evidence: Evidence, prior: AbstractPrior) -> float:
+    """Return how far a CDF of a released sum moves when moments that are sums over points are summed over others."""
+    return float(_by_points(evidence, prior))
 
 
 class _Errors(NamedTuple):
@@ -111,16 +105,17 @@ def _is_clipped(family: AbstractFamily, found: _Errors) -> Bool[Array, ""]:
 
 
 @jax.jit
-def _errors(family, prior, mechanism, y, n: Numeric) -> _Errors:
-    """The errors, averaged over parameters by how plausible they are."""
-    theta, log_weight = _parameters(family, prior, y, n)
+def _errors(evidence: Evidence, prior) -> _Errors:
+    """Return the errors, averaged over parameters by how plausible they are."""
+    theta, log_weight = _parameters(evidence, prior)
     keys = jax.random.split(jax.random.key(1), len(theta))
-    errors, log_likelihood = jax.lax.map(lambda at: _seen(at[0], family, mechanism, at[1], y, n), (keys, theta))
+    errors, log_likelihood = jax.lax.map(lambda at: _seen(at[0], evidence, at[1]), (keys, theta))
     return _Errors(*(_average(error, log_weight + log_likelihood) for error in errors))
 
 
-def _parameters(family, prior, y, n: Numeric) -> tuple[Float[Array, "m ..."], Float[Array, " m"]]:
-    """Parameters of an even mixture of the prior and the naive posterior, and the log of the weight of each."""
+def _parameters(evidence: Evidence, prior) -> tuple[Float[Array, "m ..."], Float[Array, " m"]]:
+    """Return parameters of an even mixture of the prior and the naive posterior, and the log of each one's weight."""
+    family, y, n = evidence.family, evidence.y, evidence.n
     key_theta, key_near = jax.random.split(jax.random.key(0))
     count = _PARAMETERS if len(family.statistics) <= _MANY else _FEW_PARAMETERS
     theta, near = prior.sample(key_theta, (count,)), prior
@@ -137,10 +132,9 @@ def _average(error: Float[Array, " m"], log_weight: Float[Array, " m"]) -> Float
     return (weight * jnp.clip(jnp.nan_to_num(error, nan=1.0), 0, 1)).sum()
 
 
-def _seen(
-    key: Key[Array, ""], family, mechanism, theta: Float[Array, "..."], y, n: Numeric
-) -> tuple[_Errors, Float[Array, ""]]:
-    """At one parameter: the errors, and log p(y | θ) as if the sums were normal."""
+def _seen(key: Key[Array, ""], evidence: Evidence, theta: Float[Array, "..."]) -> tuple[_Errors, Float[Array, ""]]:
+    """Return the errors at one parameter, and log p(y | θ) as if the sums were normal."""
+    family, mechanism, n = evidence.family, evidence.mechanism, evidence.n
     x = family.sample(key, theta, _RECORDS)
     t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.modelled, family.alter))
     mean = r.mean(1)
@@ -150,7 +144,7 @@ def _seen(
     fourth = n * ((w**4).mean(1) - 3 * (w**2).mean(1) ** 2)
     kurtosis = jnp.abs(fourth).max() * 0.55 / 24
     shift = inverse @ (n * (t.mean(1) - mean))
-    return _Errors(_skewness(w, n) + kurtosis, _length(shift)), _log_likelihood(inverse, n * mean, y)
+    return _Errors(_skewness(w, n) + kurtosis, _length(shift)), _log_likelihood(inverse, n * mean, evidence.y)
 
 
 def _inverse_root(mechanism, covariance: Float[Array, "k k"]) -> Float[Array, "k k"]:
@@ -180,9 +174,11 @@ def _length(shift: Float[Array, " k"]) -> Float[Array, ""]:
 
 
 @jax.jit
-def _by_points(family, prior, mechanism, y, n: Numeric) -> Float[Array, ""]:
+def _by_points(evidence: Evidence, prior) -> Float[Array, ""]:
     """A shift of δ sd moves a CDF by up to δ/√(2π), and a variance that is larger by a share δ by up to 0.121 δ."""
-    theta, log_weight = _parameters(family, prior, y, n)
+    family: Any = evidence.family
+    mechanism, y, n = evidence.mechanism, evidence.y, evidence.n
+    theta, log_weight = _parameters(evidence, prior)
 
     def one(theta):
         mean, covariance = family.released_moments(theta)

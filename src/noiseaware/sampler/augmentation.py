@@ -19,9 +19,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact, markov_chain
 from noiseaware.sampler.hmc import has_converged
@@ -62,15 +62,9 @@ class Setting(NamedTuple):
     interweaves: bool = True
 
 
-def init(
-    key: Key[Array, ""],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    y: Float[Array, " k"],
-    n: int,
-    setting: Setting,
-) -> State:
-    """Records of a parameter that is drawn from the prior or, as often, from the naive posterior."""
+def init(key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, n: int, setting: Setting) -> State:
+    """Start with records of a parameter that is drawn from the prior or, as often, from the naive posterior."""
+    family, y = evidence.family, evidence.y
     key_side, key_theta, key_records = jax.random.split(key, 3)
     is_near = jax.random.bernoulli(key_side)
     near = family.update(prior, family.project(y, float(n)), float(n)).sample(key_theta)
@@ -82,20 +76,18 @@ def init(
 def step(
     key: Key[Array, ""],
     state: State,
-    family: AbstractFamily,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
     setting: Setting,
     gain: Float[Array, ""] | float = 0.0,
 ) -> tuple[State, Info]:
-    """One sweep; with a gain, the pace is tuned."""
+    """Make one sweep; with a gain, the pace is tuned."""
     key_records, key_theta, key_both = jax.random.split(key, 3)
-    x, replaced = _replace(key_records, state.theta, state.x, family, mechanism, y, setting.block)
-    theta = family.given_records(key_theta, prior, x, jnp.ones(x.shape[-1], bool))
+    x, replaced = _replace(key_records, state.theta, state.x, evidence, setting.block)
+    theta = evidence.family.given_records(key_theta, prior, x, jnp.ones(x.shape[-1], bool))
     if not setting.interweaves:
         return State(theta, x, state.pace), Info(replaced, jnp.zeros_like(replaced))
-    state, moved = _move(key_both, State(theta, x, state.pace), family, prior, mechanism, y, setting.imagined)
+    state, moved = _move(key_both, State(theta, x, state.pace), evidence, prior, setting.imagined)
     # often accepted: too short a move, and fewer records to be imagined
     pace = jnp.clip(state.pace + gain * (_WANTED - moved), -3.0, np.log(setting.imagined))
     return state._replace(pace=pace), Info(replaced, moved)
@@ -105,13 +97,12 @@ def _replace(
     key: Key[Array, ""],
     theta: Float[Array, "..."],
     x: Num[Array, "... n"],
-    family: AbstractFamily,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
+    evidence: Evidence,
     block: int,
 ) -> tuple[Num[Array, "... n"], Float[Array, ""]]:
-    """New records, block by block: the sum is all that one block knows of another."""
+    """Return new records, block by block: the sum is all that one block knows of another."""
     key_new, key_accept = jax.random.split(key)
+    family, mechanism, y = evidence.family, evidence.mechanism, evidence.y
     n = x.shape[-1]
     new = family.sample(key_new, theta, n)
     old_r, new_r = (jnp.stack([column.astype(y.dtype) for column in family.alter(records)]) for records in (x, new))
@@ -132,20 +123,19 @@ def _replace(
 def _move(
     key: Key[Array, ""],
     state: State,
-    family: AbstractFamily,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
     most: int,
 ) -> tuple[State, Float[Array, ""]]:
-    """θ by way of m imagined records, and the records with it; m is about e^pace, at random and rounded at random."""
+    """Move θ by way of m imagined records, and the records with it; m is about e^pace, random and rounded at random."""
     key_size, key_round, key_imagined, key_theta, key_carried, key_accept = jax.random.split(key, 6)
+    family, y = evidence.family, evidence.y
     size = jnp.exp(state.pace + jax.random.normal(key_size, (), y.dtype))
     m = jnp.clip(jnp.floor(size + jax.random.uniform(key_round, (), y.dtype)), 0, most)
     imagined = family.sample(key_imagined, state.theta, most)
     theta = family.given_records(key_theta, prior, imagined, jnp.arange(0.0, most) < m)
     x = family.carried(key_carried, state.x, state.theta, theta)
-    log_ratio = _log_ratio(mechanism, *(y - _total(family.alter(records), y) for records in (x, state.x)))
+    log_ratio = _log_ratio(evidence.mechanism, *(y - _total(family.alter(records), y) for records in (x, state.x)))
     # what is not a number is taken, so that it is seen
     is_taken = ~(jnp.log(jax.random.uniform(key_accept, (), y.dtype)) > log_ratio)
     theta, x = (jnp.where(is_taken, new, old) for new, old in ((theta, state.theta), (x, state.x)))
@@ -165,16 +155,15 @@ def _total(columns: tuple, y: Float[Array, " k"]) -> Float[Array, " k"]:
 # ---- chains --------------------------------------------------------------------------------------------------
 
 
-def sized(
-    family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: int, *, interweaves: bool = True
-) -> Setting:
-    """Blocks whose replacement moves the sums by about the noise: 1/Σ_j (sd_j/scale_j)² records.
+def sized(evidence: Evidence, prior: AbstractPrior, *, interweaves: bool = True) -> Setting:
+    """Return blocks whose replacement moves the sums by about the noise: 1/Σ_j (sd_j/scale_j)² records.
 
     A move of both needs about as many imagined records as the release is worth, n/(1 + block/n); four times that leaves
     room.
     """
-    sd = np.asarray(_spreads(jax.random.key(0), family, prior))
-    block = 1 / np.square(sd / np.asarray(mechanism.spread)).sum()
+    n = int(evidence.n)
+    sd = np.asarray(_spreads(jax.random.key(0), evidence.family, prior))
+    block = 1 / np.square(sd / np.asarray(evidence.mechanism.spread)).sum()
     imagined = 4 * n / (1 + block / n)
     return Setting(int(np.clip(block, 1, n)), int(np.clip(np.ceil(imagined), 4, max(4, n))), interweaves)
 
@@ -194,18 +183,16 @@ def _spreads(key: Key[Array, ""], family: AbstractFamily, prior: AbstractPrior) 
 
 
 @functools.partial(jax.jit, static_argnames=("n", "setting"), compiler_options=_OPTIONS)
-def _start(keys: Key[Array, " c"], family, prior, y: Float[Array, "c k"], *, n: int, setting: Setting) -> State:
-    return jax.vmap(lambda key, y: init(key, family, prior, y, n, setting))(keys, y)
+def _start(keys: Key[Array, " c"], evidence: Evidence, prior, *, n: int, setting: Setting) -> State:
+    return jax.vmap(lambda key, y: init(key, evidence.at(y), prior, n, setting))(keys, evidence.y)
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "setting"), compiler_options=_OPTIONS)
 def _go_on(
     keys: Key[Array, " c"],
     states: State,
-    family,
+    evidence: Evidence,
     prior,
-    mechanism,
-    y: Float[Array, "c k"],
     gain: Float[Array, ""] | float,
     thin: Array | int,
     *,
@@ -218,49 +205,43 @@ def _go_on(
         return markov_chain.kept_of(
             key,
             state,
-            lambda key, state: step(key, state, family, prior, mechanism, y, setting, gain),
+            lambda key, state: step(key, state, evidence.at(y), prior, setting, gain),
             lambda state: state.theta,
             num_draws=num_draws,
             thin=thin,
         )
 
-    return jax.vmap(one)(keys, states, y)
+    return jax.vmap(one)(keys, states, evidence.y)
 
 
-def warmed(
-    key: Key[Array, ""], family, prior, mechanism, y: Float[Array, "c k"], n: int, num_draws: int, setting: Setting
-) -> State:
-    """Chains that have forgotten their start and found their pace."""
+def warmed(key: Key[Array, ""], evidence: Evidence, prior, num_draws: int, setting: Setting) -> State:
+    """Return chains that have forgotten their start and found their pace."""
     key_start, *keys = jax.random.split(key, 1 + len(_GAINS))
-    states = _start(jax.random.split(key_start, len(y)), family, prior, y, n=n, setting=setting)
+    count = len(evidence.y)
+    states = _start(jax.random.split(key_start, count), evidence, prior, n=int(evidence.n), setting=setting)
     for key_part, gain in zip(keys, _GAINS, strict=True):
-        keys_part, thin = jax.random.split(key_part, len(y)), -(-_WARMUP // num_draws)
-        states, *_ = _go_on(
-            keys_part, states, family, prior, mechanism, y, gain, thin, num_draws=num_draws, setting=setting
-        )
+        keys_part, thin = jax.random.split(key_part, count), -(-_WARMUP // num_draws)
+        states, *_ = _go_on(keys_part, states, evidence, prior, gain, thin, num_draws=num_draws, setting=setting)
     return states
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
-    """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
-    family, mechanism, n = release.family, exact.noise_of(release), release.n
-    if release.n_mechanism is not None:
-        raise ValueError("n must be public for augmentation, got a noisy one.")
-    _check(family, prior, mechanism, n)
-    num_chains = int(np.clip(_AT_ONCE // n, *_CHAINS))
-    y = jnp.broadcast_to(jnp.asarray(release.values), (num_chains, len(release.values)))
-    setting, each = sized(family, prior, mechanism, n), -(-num_draws // num_chains)
+def draws(
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Return draws of many chains, one after another, further apart until the chains agree or it takes too long."""
+    _check(evidence, prior)
+    num_chains = int(np.clip(_AT_ONCE // int(evidence.n), *_CHAINS))
+    setting, each = sized(evidence, prior), -(-num_draws // num_chains)
+    evidence = evidence.at(jnp.broadcast_to(jnp.asarray(evidence.y), (num_chains, evidence.y.size)))
     key_warm, *keys = jax.random.split(key, 1 + _LONGEST.bit_length())
-    states = warmed(key_warm, family, prior, mechanism, y, n, each, setting)
+    states = warmed(key_warm, evidence, prior, each, setting)
     theta = jnp.zeros(())
     for doubling, key_kept in enumerate(keys):
         states, theta, _ = _go_on(
             jax.random.split(key_kept, num_chains),
             states,
-            family,
+            evidence,
             prior,
-            mechanism,
-            y,
             0.0,
             2**doubling,
             num_draws=each,
@@ -273,38 +254,35 @@ def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "b k"],
-    n: int,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
-    """Draws for a batch of releases that differ in y alone, a chain for each."""
-    _check(family, prior, mechanism, n)
-    setting = sized(family, prior, mechanism, n)
-    states = warmed(keys[0], family, prior, mechanism, y, n, num_draws, setting)
+    """Return draws for a batch of releases that differ in y alone, a chain for each."""
+    _check(evidence, prior)
+    setting = sized(evidence, prior)
+    states = warmed(keys[0], evidence, prior, num_draws, setting)
     keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
-    return _go_on(keys, states, family, prior, mechanism, y, 0.0, _BATCH_THIN, num_draws=num_draws, setting=setting)[1]
+    return _go_on(keys, states, evidence, prior, 0.0, _BATCH_THIN, num_draws=num_draws, setting=setting)[1]
 
 
 def serves(family: AbstractFamily) -> bool:
-    """Any whose parameters can be drawn given its records."""
+    """Return True for families whose parameters can be drawn given its records."""
     return not isinstance(family, AbstractGeneralizedLinear)
 
 
-def explanation(release: Release, prior: AbstractPrior) -> str | None:
-    """Exact in law, bounds included, but for what is neglected of coarse noise and of private bounds."""
-    return exact.explanation(release, prior)
+def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
+    """Return what is neglected of coarse noise and of private bounds: else it is exact in law, bounds included."""
+    return exact.explanation(evidence, prior)
 
 
-def _check(family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMechanism, n: int) -> None:
+def _check(evidence: Evidence, prior: AbstractPrior) -> None:
     """Refuse what has no latent records, or too many of them."""
+    family, n = evidence.family, evidence.n
+    if not evidence.count.is_public:
+        raise ValueError("n must be public for augmentation, got a noisy one.")
     if n > MOST_RECORDS:
-        raise ValueError(f"n must be at most {MOST_RECORDS} for augmentation, which walks on every record, got {n}.")
-    if isinstance(mechanism, Identity):
+        rule = f"n must be at most {MOST_RECORDS} for augmentation, which walks on every record"
+        raise ValueError(f"{rule}, got {n:.0f}.")
+    if evidence.is_noiseless:
         raise ValueError("mechanism must have noise for augmentation, got Identity; use naive.")
     if not simulates(family, prior):
         raise ValueError("prior must be one that whole records can be drawn from for augmentation; use hmc.")

@@ -14,13 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from noiseaware.check import shown
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractGeneralizedLinear, LinearRegression, MultivariateNormal
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.recorded import normal, normal_powers
-from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, NormalInverseWishart
-from noiseaware.sampler.exact import noise_of
 
 MOST = 0.2
 """The largest share of a covariate's records that the model may take for moved."""
@@ -40,19 +38,19 @@ class Belief(NamedTuple):
     scale: float
 
 
-def assumption(release: Release, prior: AbstractPrior) -> str | None:
-    """A sentence on the law of the covariates, where a linear regression has one in its prior."""
-    if not isinstance(release.family, LinearRegression) or isinstance(release.mechanism, Identity):
+def assumption(evidence: Evidence, prior: AbstractPrior) -> str | None:
+    """Return a sentence on the law of the covariates, where a linear regression has one in its prior."""
+    if not isinstance(evidence.family, LinearRegression) or evidence.is_noiseless:
         return None
-    return NORMAL if _covariates(release, prior) is not None else None
+    return NORMAL if _covariates(evidence, prior) is not None else None
 
 
-def check(release: Release, prior: AbstractPrior) -> None:
+def check(evidence: Evidence, prior: AbstractPrior) -> None:
     """Refuse a release most of whose records of a covariate would be taken for moved ones."""
-    family = release.family
+    family = evidence.family
     if not isinstance(family, LinearRegression | AbstractGeneralizedLinear):
         return
-    for column, ends in moved(release, prior).items():
+    for column, ends in moved(evidence, prior).items():
         if column in family.x and (share := sum(ends)) > MOST:
             low, high = dict(zip(family.columns, family.intervals or (), strict=True))[column]
             wider = f"({2 * low - high:g}, {2 * high - low:g})"
@@ -64,24 +62,24 @@ def check(release: Release, prior: AbstractPrior) -> None:
             )
 
 
-def moved(release: Release, prior: AbstractPrior) -> dict[str, tuple[float, float]]:
-    """The shares of each column's records that a regression takes for lying below and above its bounds."""
-    family, believed = release.family, _covariates(release, prior)
-    if believed is None or family.intervals is None or isinstance(release.mechanism, Identity):  # type: ignore[attr-defined]
+def moved(evidence: Evidence, prior: AbstractPrior) -> dict[str, tuple[float, float]]:
+    """Return the shares of each column's records that a regression takes for lying below and above its bounds."""
+    family, believed = evidence.family, _covariates(evidence, prior)
+    if believed is None or family.intervals is None or evidence.is_noiseless:  # type: ignore[attr-defined]
         return {}
     places = {pair: family.dimension + i for i, pair in enumerate(family.pairs)}  # type: ignore[attr-defined]
     of_y = MultivariateNormal(family.columns[-1:], family.intervals[-1:])  # type: ignore[attr-defined]
     believed += _beliefs(believed_covariates(of_y), of_y.centre, of_y.half)
     return {
-        column: _shares(belief, *_averages(release, [j, places[j, j]]))
+        column: _shares(belief, *_averages(evidence, [j, places[j, j]]))
         for j, (column, belief) in enumerate(zip(family.columns, believed, strict=True))
         if (j, j) in places
     }
 
 
-def _covariates(release: Release, prior: AbstractPrior) -> list[Belief] | None:
+def _covariates(evidence: Evidence, prior: AbstractPrior) -> list[Belief] | None:
     """The prior of each covariate by itself, where it is that of a normal law."""
-    family = release.family
+    family = evidence.family
     if not isinstance(family, LinearRegression | AbstractGeneralizedLinear):
         return None
     believed = family.completed(prior).parts["covariates"]
@@ -98,13 +96,12 @@ def _beliefs(believed: NormalInverseWishart, centre: np.ndarray, half: np.ndarra
     return [Belief(float(m), count, shape, 0.5 * float(s)) for m, s in zip(means, scales, strict=True)]
 
 
-def _averages(release: Release, here: list[int]) -> tuple[np.ndarray, np.ndarray, float]:
-    """Averages of some statistics, the covariance of their noise, and n."""
-    n = float(release.likely_n)
-    average = release.values[here] / n
-    noise = np.broadcast_to(np.asarray(noise_of(release).variance, dtype=float), release.values.shape)[here]
-    of_n = 0.0 if release.n_mechanism is None else float(np.asarray(release.n_mechanism.variance))
-    return average, (np.diag(noise) + of_n * np.outer(average, average)) / n**2, n
+def _averages(evidence: Evidence, here: list[int]) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return averages of some statistics, the covariance of their noise, and n."""
+    n, y = evidence.n, np.asarray(evidence.y)
+    average = y[here] / n
+    noise = np.broadcast_to(np.asarray(evidence.mechanism.variance, dtype=float), y.shape)[here]
+    return average, (np.diag(noise) + evidence.count.variance * np.outer(average, average)) / n**2, n
 
 
 def _shares(belief: Belief, average: np.ndarray, noise: np.ndarray, n: float) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractGeneralizedLinear
 
 Law = tuple[np.ndarray, np.ndarray]
@@ -42,20 +42,20 @@ def _laws() -> dict[str, list[Law]]:
     }
 
 
-def sentence(release: Release, draws: dict[str, np.ndarray]) -> str | None:
+def sentence(evidence: Evidence, draws: dict[str, np.ndarray]) -> str | None:
     """How many posterior sds the slopes would move by with other laws; None where covariates have no such part."""
-    if not isinstance(release.family, AbstractGeneralizedLinear):
+    if not isinstance(evidence.family, AbstractGeneralizedLinear):
         return None
-    told = [f"{law} ones by {_written(away)}" for law, away in moves(release, draws).items()]
+    told = [f"{law} ones by {_written(away)}" for law, away in moves(evidence, draws).items()]
     return f"With covariates of another law slopes would move: with {', with '.join(told)} posterior sds at most."
 
 
-def moves(release: Release, draws: dict[str, np.ndarray]) -> dict[str, float]:
+def moves(evidence: Evidence, draws: dict[str, np.ndarray]) -> dict[str, float]:
     """By law, the largest move of a slope in posterior sds; of a law with two directions, the larger."""
-    family: AbstractGeneralizedLinear = release.family  # type: ignore[assignment]
+    family: AbstractGeneralizedLinear = evidence.family  # type: ignore[assignment]
     coefficients = draws["coefficients"]
     centre, sd = coefficients.mean(0), coefficients.std(0)
-    middle, size = _index(release, centre)
+    middle, size = _index(evidence, centre)
     with jax.enable_x64(True):
         response = jax.jit(lambda a: family.link(a)[0])
 
@@ -70,15 +70,15 @@ def moves(release: Release, draws: dict[str, np.ndarray]) -> dict[str, float]:
     return {name: float(np.nan_to_num(change * most, nan=np.inf)) for name, change in found.items()}
 
 
-def _index(release: Release, coefficients: np.ndarray) -> tuple[float, float]:
+def _index(evidence: Evidence, coefficients: np.ndarray) -> tuple[float, float]:
     """Mean and sd of a, from the released moments of the covariates."""
-    family: AbstractGeneralizedLinear = release.family  # type: ignore[assignment]
-    p, n = len(family.x), float(release.likely_n)
+    family: AbstractGeneralizedLinear = evidence.family  # type: ignore[assignment]
+    p, n = len(family.x), evidence.n
     places = {pair: family.dimension + i for i, pair in enumerate(family.pairs)}
     whole = np.array([[places[min(i, j), max(i, j)] for j in range(p)] for i in range(p)])
-    mean = release.values[:p] / n
+    mean = np.asarray(evidence.y)[:p] / n
     slopes = coefficients[:-1] * family.half[:-1]
-    variance = slopes @ (release.values[whole] / n - np.outer(mean, mean)) @ slopes
+    variance = slopes @ (np.asarray(evidence.y)[whole] / n - np.outer(mean, mean)) @ slopes
     middle = coefficients[-1] + coefficients[:-1] @ family.centre[:-1] + slopes @ mean
     return float(middle), float(np.sqrt(max(variance, _FLATTEST)))
 

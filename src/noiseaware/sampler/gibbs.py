@@ -17,10 +17,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.likelihood import moment
-from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.sampler import _noise_variance, _truncated_normal, exact, markov_chain
 from noiseaware.triangular import cholesky, solve
@@ -46,35 +45,22 @@ class Info(NamedTuple):
     is_new: Bool[Array, ""]
 
 
-def init(
-    key: Key[Array, ""],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
-    n: Numeric,
-) -> State:
-    """Where the naive posterior is: s = y, or the nearest that a table could have."""
-    s = family.project(y, n)
-    return State(family.update(prior, s, n).sample(key), s, jnp.full_like(s, 2 * mechanism.spread**2))
+def init(key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior) -> State:
+    """Start where the naive posterior is: s = y, or the nearest that a table could have."""
+    family, n = evidence.family, evidence.count.value
+    s = family.project(evidence.y, n)
+    return State(family.update(prior, s, n).sample(key), s, jnp.full_like(s, 2 * evidence.mechanism.spread**2))
 
 
-def step(
-    key: Key[Array, ""],
-    state: State,
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
-    n: Numeric,
-) -> tuple[State, Info]:
-    """One sweep."""
+def step(key: Key[Array, ""], state: State, evidence: Evidence, prior: AbstractPrior) -> tuple[State, Info]:
+    """Make one sweep."""
     key_statistic, key_theta, key_noise = jax.random.split(key, 3)
+    family, y, n = evidence.family, evidence.y, evidence.count.value
     mean, covariance = moment.of_record(family, state.theta)
     draw = _draw_number if y.size == 1 else _draw_vector
     s, released, is_new = draw(key_statistic, family, n * mean, n * covariance, y, state, n)
     theta = family.update(prior, s, n).sample(key_theta)
-    noise_variance = _noise_variance.draw(key_noise, mechanism, y - released)
+    noise_variance = _noise_variance.draw(key_noise, evidence.mechanism, y - released)
     return State(theta, s, noise_variance), Info(released, is_new)
 
 
@@ -140,65 +126,56 @@ def _draw_vector(
 @functools.partial(jax.jit, static_argnames=("num_draws", "num_warmup", "thin"))
 def chains(
     keys: Key[Array, " c"],
-    family: AbstractFamily,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "c k"],
-    n: Numeric,
     *,
     num_draws: int,
     num_warmup: int = _WARMUP,
     thin: int = 1,
 ) -> Float[Array, "c num_draws ..."]:
-    """One chain for each key and y. What else is an array holds one number for each; a plain number is for all."""
+    """Run one chain for each key and y. What else is an array holds one number for each; a plain number is for all."""
 
-    def one(key, prior, mechanism, y, n):
+    def one(key, prior, law, y, count):
+        own = Evidence(evidence.family, law, y, count)
         return markov_chain.run(
             key,
-            lambda key: init(key, family, prior, mechanism, y, n),
-            lambda key, state: step(key, state, family, prior, mechanism, y, n)[0],
+            lambda key: init(key, own, prior),
+            lambda key, state: step(key, state, own, prior)[0],
             lambda state: state.theta,
             num_draws=num_draws,
             num_warmup=num_warmup,
             thin=thin,
         )
 
-    settings = (prior, mechanism, y, n)
+    settings = (prior, evidence.law, evidence.y, evidence.count)
     axes = jax.tree.map(lambda leaf: 0 if jnp.ndim(leaf) else None, settings)
     return jax.vmap(one, in_axes=(0, *axes))(keys, *settings)
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "b k"],
-    n: int,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
-    """Draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
-    return chains(keys, family, prior, mechanism, y, float(n), num_draws=num_draws, thin=max(1, _KEPT // num_draws))
+    """Return draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
+    return chains(keys, evidence, prior, num_draws=num_draws, thin=max(1, _KEPT // num_draws))
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
-    """Draws of several chains, one after another."""
-    return markov_chain.several(
-        batch, key, release, prior, exact.noise_of(release), num_draws=num_draws, num_chains=_CHAINS
-    )
+def draws(
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Return draws of several chains, one after another."""
+    return markov_chain.several(batch, key, evidence, prior, num_draws=num_draws, num_chains=_CHAINS)
 
 
 def serves(family: AbstractFamily) -> bool:
-    """Any exponential family but those of several columns, which the samplers of 2019 serve."""
+    """Return True for any exponential family but those of several columns, which the samplers of 2019 serve."""
     return len(family.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
 
 
-def explanation(release: Release, prior: AbstractPrior) -> str | None:
+def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
     """Return a sentence always: with few records and a vague prior these draws can be far from the truth."""
     sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
-    if exact.serves(release.family):
+    if exact.serves(evidence.family):
         sentence += " Take method='exact' for draws of the posterior itself."
-    if isinstance(release.mechanism, Identity):
+    if evidence.is_noiseless:
         return sentence + " There is no noise."
     return sentence

@@ -20,14 +20,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
-from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.sampler import _noise_variance, markov_chain
-from noiseaware.sampler.exact import noise_of
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the 2018 paper
@@ -50,38 +48,25 @@ class Info(NamedTuple):
     moved: Float[Array, ""]
 
 
-def init(
-    key: Key[Array, ""],
-    family: LinearRegression,
-    prior: Independent,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
-    n: Numeric,
-) -> State:
-    """Where the naive posterior is: s = y, or the nearest that a table could have. The prior is in the units of u."""
-    s = family.project(y, n)
+def init(key: Key[Array, ""], evidence: Evidence, prior: Independent) -> State:
+    """Start where the naive posterior is: s = y, or the nearest that a table could have; the prior is in units of u."""
+    family, n = _regression(evidence.family), evidence.count.value
+    s = family.project(evidence.y, n)
     theta = family.update_scaled(prior, *family.split(s, n), n).sample(key)
-    return State(theta, s, jnp.full_like(s, 2 * mechanism.spread**2))
+    return State(theta, s, jnp.full_like(s, 2 * evidence.mechanism.spread**2))
 
 
-def step(
-    key: Key[Array, ""],
-    state: State,
-    family: LinearRegression,
-    prior: Independent,
-    mechanism: AbstractMechanism,
-    y: Float[Array, " k"],
-    n: Numeric,
-) -> tuple[State, Info]:
-    """One sweep."""
+def step(key: Key[Array, ""], state: State, evidence: Evidence, prior: Independent) -> tuple[State, Info]:
+    """Make one sweep."""
     key_statistic, key_theta, key_noise = jax.random.split(key, 3)
+    family, y, n = _regression(evidence.family), evidence.y, evidence.count.value
     q = family.dimension
     covariate = regression_moment.of_covariates(prior.parts["covariates"], state.theta[q + 1 :])
     mean, covariance = regression_moment.of_record(covariate, state.theta[:q], state.theta[q])
     drawn = _norm_product(key_statistic, n * mean, n * covariance, y, state.noise_variance)
     s = family.project(drawn, n)
     theta = family.update_scaled(prior, *family.split(s, n), n).sample(key_theta)
-    noise_variance = _noise_variance.draw(key_noise, mechanism, y - s)
+    noise_variance = _noise_variance.draw(key_noise, evidence.mechanism, y - s)
     return State(theta, s, noise_variance), Info(jnp.abs(s - drawn).max())
 
 
@@ -138,37 +123,36 @@ def _released(family: AbstractFamily, covariates: AbstractPrior, y: Float[Array,
 def chains(
     keys: Key[Array, " c"],
     believe: Believe,
-    family: AbstractFamily,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "c k"],
-    n: Numeric,
     *,
     num_draws: int,
     num_warmup: int = _WARMUP,
     thin: int = 1,
 ) -> Float[Array, "c num_draws m"]:
-    """Coefficients and variance in the units of x and y, of one chain for each key and y."""
+    """Return coefficients and variance in the units of x and y, of one chain for each key and y."""
+    family, n = evidence.family, evidence.count.value
     regression = _regression(family)
     own = len(regression.statistics)
     # further statistics are read by `believe` alone
-    noise = jax.tree.map(lambda leaf: leaf[:own] if jnp.ndim(leaf) else leaf, mechanism)
+    noise = jax.tree.map(lambda leaf: leaf[:own] if jnp.ndim(leaf) else leaf, evidence.law)
 
     def one(key, y):
+        seen = Evidence(regression, noise, y[:own], evidence.count)
         parts = regression.scaled(prior).parts
         covariates = believe(family, parts["covariates"], y, n)
         believed = Independent(regression=parts["regression"], covariates=covariates)
         return markov_chain.run(
             key,
-            lambda key: init(key, regression, believed, noise, y[:own], n),
-            lambda key, state: step(key, state, regression, believed, noise, y[:own], n)[0],
+            lambda key: init(key, seen, believed),
+            lambda key, state: step(key, state, seen, believed)[0],
             lambda state: regression.unscaled_theta(state.theta[: regression.dimension + 1]),
             num_draws=num_draws,
             num_warmup=num_warmup,
             thin=thin,
         )
 
-    return jax.vmap(one)(keys, y)
+    return jax.vmap(one)(keys, evidence.y)
 
 
 def _regression(family: AbstractFamily) -> LinearRegression:
@@ -187,44 +171,36 @@ class Variant:
     sentence: str
 
     def batch(
-        self,
-        keys: Key[Array, " b"],
-        family: AbstractFamily,
-        prior: AbstractPrior,
-        mechanism: AbstractMechanism,
-        y: Float[Array, "b k"],
-        n: int,
-        *,
-        num_draws: int,
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
     ) -> Float[Array, "b num_draws m"]:
-        """Draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
-        self._check(family, prior, y[0], n)
+        """Return draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
+        self._check(evidence.at(evidence.y[0]), prior)
         thin = max(1, _KEPT // num_draws)
-        return chains(keys, self.believe, family, prior, mechanism, y, float(n), num_draws=num_draws, thin=thin)
+        return chains(keys, self.believe, evidence, prior, num_draws=num_draws, thin=thin)
 
     def draws(
-        self, key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
     ) -> Float[Array, "num_draws m"]:
-        """Draws of several chains, one after another."""
-        mechanism = noise_of(release)
-        return markov_chain.several(self.batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
+        """Return draws of several chains, one after another."""
+        return markov_chain.several(self.batch, key, evidence, prior, num_draws=num_draws, num_chains=_CHAINS)
 
-    def explanation(self, release: Release, prior: AbstractPrior) -> str | None:
-        """Never exact."""
+    def explanation(self, evidence: Evidence, prior: AbstractPrior) -> str | None:
+        """Return a sentence always: these draws are never exact."""
         sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
-        if isinstance(release.mechanism, Identity):
+        if evidence.is_noiseless:
             return sentence + " There is no noise."
-        if not _regression(release.family).is_altered:
+        if not _regression(evidence.family).is_altered:
             return sentence
         return sentence + " Records outside the bounds are taken as if they had not been moved to them."
 
     def serves(self, family: AbstractFamily) -> bool:
-        """Regressions; with fourth moments where they are taken from the release, and without them elsewhere."""
+        """Return True for regressions; with fourth moments where these are taken from the release, and else without."""
         return isinstance(family, LinearRegressionFourth if self is NOISY else LinearRegression)
 
-    def _check(self, family: AbstractFamily, prior: AbstractPrior, y: Float[Array, " k"], n: int) -> None:
-        """What is refused is refused before anything is traced."""
-        self.believe(family, _regression(family).completed(prior).parts["covariates"], y, float(n))
+    def _check(self, evidence: Evidence, prior: AbstractPrior) -> None:
+        """Refuse before anything is traced."""
+        covariates = _regression(evidence.family).completed(prior).parts["covariates"]
+        self.believe(evidence.family, covariates, evidence.y, evidence.count.value)
 
 
 UPDATE = Variant(_unknown, "with normal covariates, as in Gibbs-SS-Update of 2019")

@@ -17,13 +17,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.baseline import naive
-from noiseaware.evidence.release import NoisyCount, Release, likely
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.likelihood import frozen_moment
-from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, AbstractRealPrior
 from noiseaware.sampler import _mode, _target, adequacy, markov_chain
-from noiseaware.sampler.exact import noise_of
 from noiseaware.sampler.markov_chain import LEAST_ESS, largest_rhat
 
 _CHAINS, _FEW_CHAINS, _BATCH_CHAINS = 64, 16, 8
@@ -188,144 +186,128 @@ def serves(family: AbstractFamily) -> bool:
     return isinstance(family, AbstractQuadraticFamily | AbstractGeneralizedLinear) or has_coordinates
 
 
-def explanation(release: Release, prior: AbstractPrior) -> str | None:
-    """None where the chains' limit is the posterior itself."""
-    quadratic = release.family.as_quadratic(prior)
-    clips = _clips_of(release, prior)
+def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
+    """Return None where the chains' limit is the posterior itself."""
+    quadratic = evidence.family.as_quadratic(prior)
+    clips = _clips(evidence, prior)
     sentences = []
-    if release.n_mechanism is not None:
+    if not evidence.count.is_public:
         sentences.append("The private number of records is taken as a real number.")
     if quadratic is None or clips:
         sentences.append("The released sums are taken as normal given θ (central limit theorem).")
     elif adequacy.has_given_moments(quadratic[1]):
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
     if clips:
-        sentences.append(_of_points(release, prior))
+        sentences.append(_of_points(evidence, prior))
     elif quadratic is not None and quadratic[0].is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
-    if isinstance(release.family, AbstractGeneralizedLinear):
-        sentences.append(_of_covariates(release, prior, clips=clips))
+    if isinstance(evidence.family, AbstractGeneralizedLinear):
+        sentences.append(_of_covariates(evidence, prior, clips=clips))
     return " ".join(sentences) or None
 
 
-def _clips_of(release: Release, prior: AbstractPrior) -> bool:
-    """Whether what the bounds did to records is in the target (see limit)."""
-    if not adequacy.has_choice(release.family, prior) or isinstance(release.mechanism, Identity):
-        return False
+def _clips(evidence: Evidence, prior: AbstractPrior) -> bool:
     with jax.enable_x64(True):
-        y = jnp.asarray(release.values)
-        return adequacy.clips(release.family, prior, noise_of(release), y, release.likely_n)
+        return adequacy.clips(evidence, prior)
 
 
-def _of_points(release: Release, prior: AbstractPrior) -> str:
-    """How good the moments of clamped records are."""
+def _of_points(evidence: Evidence, prior: AbstractPrior) -> str:
+    """Return how good the moments of clamped records are."""
     with jax.enable_x64(True):
-        noise, y = noise_of(release), jnp.asarray(release.values)
-        error = adequacy.coarseness(release.family, prior, noise, y, release.likely_n)
-    sentence = "Third and fourth moments of standardised records are held. " if _is_held(release.family) else ""
+        error = adequacy.coarseness(evidence, prior)
+    sentence = "Third and fourth moments of standardised records are held. " if _is_frozen(evidence.family) else ""
     if error <= adequacy.LARGEST:
         return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
     return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
 
 
-def _of_covariates(release: Release, prior: AbstractPrior, *, clips: bool) -> str:
-    """What a generalized linear model takes for granted, and how far off that is here."""
-    family, sentence = release.family, "The covariates are taken as normal"
-    if getattr(family, "is_altered", False) and not clips:
+def _of_covariates(evidence: Evidence, prior: AbstractPrior, *, clips: bool) -> str:
+    """Return what a generalized linear model takes for granted, and how wrong that is here."""
+    sentence = "The covariates are taken as normal"
+    if evidence.family.is_altered and not clips:
         sentence += ", and as if none outside the bounds had been moved to them"
     with jax.enable_x64(True):
-        noise, y = noise_of(release), jnp.asarray(release.values)
-        reason = adequacy.doubt(family, prior, noise, y, release.likely_n).reason
+        reason = adequacy.doubt(evidence, prior).reason
     return f"{sentence}." if reason is None else f"{sentence}. {reason}"
 
 
-def _check_enough(family: AbstractFamily, prior: AbstractPrior, n: int | NoisyCount) -> None:
-    """A scatter of fewer records has no density."""
-    if isinstance(n, NoisyCount):
+def _check_enough(evidence: Evidence, prior: AbstractPrior) -> None:
+    """Refuse a scatter of so few records that it has no density."""
+    if not evidence.count.is_public:
         if adequacy.has_given_moments(prior):
             raise ValueError("prior must be of the covariates themselves where n is private, got their moments.")
         return
-    quadratic = family.as_quadratic(prior)
-    if quadratic is not None and n <= (d := quadratic[0].dimension):
+    quadratic = evidence.family.as_quadratic(prior)
+    if quadratic is not None and evidence.n <= (d := quadratic[0].dimension):
         raise ValueError(
-            f"n must be at least {d + 1} for hmc with {d} columns, got {n:g}; "
+            f"n must be at least {d + 1} for hmc with {d} columns, got {evidence.n:g}; "
             "use fewer columns, or method='augmentation'."
         )
 
 
-class Setting(NamedTuple):
-    """What a target is made of (see _target.of)."""
-
-    family: AbstractFamily
-    prior: AbstractPrior
-    mechanism: AbstractMechanism
-    y: Float[Array, "*b k"]
-    size: _target.Size
-    held: Float[Array, "k k"] | None = None
-    """A root of the covariance of standardised records' statistics, where it is held (see _held_moment)."""
-
-    def target(self, *, clips: bool) -> _target.Target:
-        return _target.of(*self[:5], clips=clips, held=self.held)
-
-    def holding(self, theta: Float[Array, "..."]) -> "Setting":
-        """With the covariance of standardised records' statistics held as it is at θ."""
-        assert isinstance(self.family, frozen_moment.HOLDS)
-        return self._replace(held=frozen_moment.hold(self.family, theta))
-
-
-def _is_held(family: AbstractFamily) -> bool:
-    """Whether moved records of so many statistics have what can be held of their covariance held."""
+def _is_frozen(family: AbstractFamily) -> bool:
+    """Return True if third and fourth moments of clamped records of so many statistics are frozen."""
     return isinstance(family, frozen_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
 
 
-def _begin(key: Key[Array, ""], setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
-    """Chains about the mode. Of many statistics third and fourth moments are held, as at the mode in the end."""
-    if not clips or not _is_held(setting.family):
-        return setting, init(key, setting.target(clips=clips), num_chains)
-    target = setting.target(clips=clips)
-    setting = setting.holding(target.theta(key, target.starts[0]))
-    target = setting.target(clips=clips)
+Frozen = Float[Array, "k k"] | None
+"""A root of the covariance of standardised records' statistics, where it is frozen (see frozen_moment)."""
+
+
+def _begin(
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, *, clips: bool, num_chains: int
+) -> tuple[Frozen, State]:
+    """Return chains about the mode, third and fourth moments frozen there where there are many statistics."""
+    family: Any = evidence.family
+    target = _target.of(evidence, prior, clips=clips)
+    if not clips or not _is_frozen(family):
+        return None, init(key, target, num_chains)
+    frozen = frozen_moment.hold(family, target.theta(key, target.starts[0]))
+    target = _target.of(evidence, prior, clips=clips, frozen=frozen)
     mode = _mode.climb(*target[1:4]).mode
-    setting = setting.holding(target.theta(key, mode))
-    return setting, init(key, setting.target(clips=clips)._replace(starts=mode[None]), num_chains)
+    frozen = frozen_moment.hold(family, target.theta(key, mode))
+    target = _target.of(evidence, prior, clips=clips, frozen=frozen)
+    return frozen, init(key, target._replace(starts=mode[None]), num_chains)
 
 
 @functools.partial(jax.jit, static_argnames=("clips", "num_chains"))
-def _start(key, setting: Setting, *, clips: bool, num_chains: int) -> tuple[Setting, State]:
-    return _begin(key, setting, clips=clips, num_chains=num_chains)
+def _start(key, evidence: Evidence, prior, *, clips: bool, num_chains: int) -> tuple[Frozen, State]:
+    return _begin(key, evidence, prior, clips=clips, num_chains=num_chains)
 
 
 @functools.partial(jax.jit, static_argnames=("clips", "num_draws"))
-def _go_on(key, state, setting: Setting, phase: Phase, *, clips: bool, num_draws: int):
-    """One phase of running chains: the last state, θ, v, and how the steps went."""
+def _go_on(key, state, evidence: Evidence, prior, frozen: Frozen, phase: Phase, *, clips: bool, num_draws: int):
+    """Run one phase of chains: the last state, θ, v, and how the steps went."""
     key_walk, key_theta = jax.random.split(key)
-    target = setting.target(clips=clips)
+    target = _target.of(evidence, prior, clips=clips, frozen=frozen)
     state, v, info = _run(key_walk, state, target, phase, num_draws)
     return state, _thetas(key_theta, target, v), v, info
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
-    """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
-    if isinstance(release.mechanism, Identity):
-        return naive.draws(key, release, prior, num_draws)
-    y, mechanism, family = jnp.asarray(release.values), noise_of(release), release.family
-    _check_enough(family, prior, release.count)
-    clips = _clips_of(release, prior)
-    num_chains = _FEW_CHAINS if clips and y.size > _MOST_WORKED_OUT else _CHAINS
+def draws(
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
+) -> Float[Array, "num_draws ..."]:
+    """Return draws of many chains, one after another, further apart until the chains agree or it takes too long."""
+    if evidence.is_noiseless:
+        return naive.draws(key, evidence, prior, num_draws)
+    _check_enough(evidence, prior)
+    clips = adequacy.clips(evidence, prior)
+    evidence = _target.walked(evidence, prior)
+    num_chains = _FEW_CHAINS if clips and evidence.y.size > _MOST_WORKED_OUT else _CHAINS
     each = -(-num_draws // num_chains)
     block = min(each, _BLOCK)
     key_start, key_warm, *keys = jax.random.split(key, 2 + _LONGEST.bit_length())
     *warm, last = (jax.tree.map(lambda a, i=i: a[i], _phases(block, 1)) for i in range(4))
-    setting = Setting(family, prior, mechanism, y, _target.size_of(family, prior, release.count))
-    setting, state = _start(key_start, setting, clips=clips, num_chains=num_chains)
+    frozen, state = _start(key_start, evidence, prior, clips=clips, num_chains=num_chains)
+    walk = functools.partial(_go_on, clips=clips, num_draws=block)
     for key_phase, phase in zip(jax.random.split(key_warm, len(warm)), warm, strict=True):
-        state, *_ = _go_on(key_phase, state, setting, phase, clips=clips, num_draws=block)
+        state, *_ = walk(key_phase, state, evidence, prior, frozen, phase)
     theta = jnp.zeros(())
     for doubling, key_kept in enumerate(keys):
         found = []
         for key_block in jax.random.split(key_kept, -(-each // block)):
             phase = last._replace(thin=last.thin * 2**doubling)
-            state, *kept = _go_on(key_block, state, setting, phase, clips=clips, num_draws=block)
+            state, *kept = walk(key_block, state, evidence, prior, frozen, phase)
             found.append(kept[:2])
         theta, v = (jnp.concatenate(parts)[:each] for parts in zip(*found, strict=True))
         if has_converged(np.asarray(v)):
@@ -334,32 +316,26 @@ def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "b k"],
-    n: int | NoisyCount,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
-    """Draws for a batch of releases that differ in y alone; of moved records all know or none, as the prior has it."""
-    if isinstance(mechanism, Identity):
-        return naive.batch(keys, family, prior, mechanism, y, n, num_draws=num_draws)
-    _check_enough(family, prior, n)
-    clips = adequacy.clips(family, prior, mechanism, None, float(likely(n)))
-    setting = Setting(family, prior, mechanism, y, _target.size_of(family, prior, n))
-    return _batch(keys, setting, clips=clips, num_draws=num_draws)
+    """Return draws for a batch of releases that differ in y alone; all know of clamped records or none, as the prior
+    has it."""
+    if evidence.is_noiseless:
+        return naive.batch(keys, evidence, prior, num_draws=num_draws)
+    _check_enough(evidence, prior)
+    clips = adequacy.clips(evidence.at(None), prior)
+    return _batch(keys, _target.walked(evidence, prior), prior, clips=clips, num_draws=num_draws)
 
 
 @functools.partial(jax.jit, static_argnames=("clips", "num_draws"))
-def _batch(keys, setting: Setting, *, clips: bool, num_draws: int):
+def _batch(keys, evidence: Evidence, prior, *, clips: bool, num_draws: int):
     each = -(-num_draws // _BATCH_CHAINS)
 
     def one(key: Key[Array, ""], y: Float[Array, " k"]) -> Float[Array, "num_draws ..."]:
         key_start, key_theta, *keys = jax.random.split(key, 6)
-        own, state = _begin(key_start, setting._replace(y=y), clips=clips, num_chains=_BATCH_CHAINS)
-        target = own.target(clips=clips)
+        own = evidence.at(y)
+        frozen, state = _begin(key_start, own, prior, clips=clips, num_chains=_BATCH_CHAINS)
+        target = _target.of(own, prior, clips=clips, frozen=frozen)
 
         def run(state: State, at: tuple[Phase, Key[Array, ""]]) -> tuple[State, Float[Array, "s c k"]]:
             return _run(at[1], state, target, at[0], each)[:2]
@@ -368,4 +344,4 @@ def _batch(keys, setting: Setting, *, clips: bool, num_draws: int):
         theta = _thetas(key_theta, target, v[-1])
         return theta.reshape(each * _BATCH_CHAINS, *theta.shape[2:])[:num_draws]
 
-    return jax.vmap(one)(keys, setting.y)
+    return jax.vmap(one)(keys, evidence.y)

@@ -11,8 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key, PyTree
 
-from noiseaware.evidence.release import Release
-from noiseaware.mechanism import AbstractMechanism
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.prior import AbstractPrior
 
 State = TypeVar("State")
@@ -78,16 +77,14 @@ def kept_of(
 def several(
     batch: Callable[..., Array],
     key: Key[Array, ""],
-    release: Release,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
     *,
     num_draws: int,
     num_chains: int,
 ) -> Array:
-    """Draws of several chains on one release, one after another: a method's batch of releases that are all the same."""
+    """Return draws of several chains on one release, one after another: a batch of releases that are all alike."""
     each = -(-num_draws // num_chains)
-    y = jnp.broadcast_to(jnp.asarray(release.values), (num_chains, len(release.values)))
-    keys = jax.random.split(key, num_chains)
-    found = batch(keys, release.family, prior, mechanism, y, release.n, num_draws=each)
+    y = jnp.broadcast_to(jnp.asarray(evidence.y), (num_chains, evidence.y.size))
+    found = batch(jax.random.split(key, num_chains), evidence.at(y), prior, num_draws=each)
     return found.reshape(num_chains * each, *found.shape[2:])[:num_draws]

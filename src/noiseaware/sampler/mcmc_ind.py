@@ -17,9 +17,8 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, LinearRegression
-from noiseaware.mechanism import AbstractMechanism, Identity
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart
 from noiseaware.sampler import exact, markov_chain
 
@@ -27,54 +26,42 @@ _WARMUP, _CHAINS = 500, 4
 _ACCEPT = 0.9  # Laplace noise has a kink at 0, which long steps pass by
 
 
-def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws m"]:
-    """Draws of several chains, one after another."""
-    mechanism = exact.noise_of(release)
-    return markov_chain.several(batch, key, release, prior, mechanism, num_draws=num_draws, num_chains=_CHAINS)
+def draws(key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws m"]:
+    """Return draws of several chains, one after another."""
+    return markov_chain.several(batch, key, evidence, prior, num_draws=num_draws, num_chains=_CHAINS)
 
 
 def batch(
-    keys: Key[Array, " b"],
-    family,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "b k"],
-    n: int,
-    *,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws m"]:
-    """Draws for a batch of releases that differ in y alone, one release after another."""
-    _check(family, prior, mechanism)
+    """Return draws for a batch of releases that differ in y alone, one release after another."""
+    _check(evidence, prior)
     with jax.numpy_dtype_promotion("standard"):  # NumPyro's own arithmetic mixes types
-        return _chains(keys, family, prior, mechanism, y, n=int(n), num_draws=num_draws)
+        return _chains(keys, evidence, prior, n=int(evidence.n), num_draws=num_draws)
 
 
-def explanation(release: Release, prior: AbstractPrior) -> str | None:
-    """Exact in law, bounds included, but for what is neglected of coarse noise and of private bounds."""
-    return exact.explanation(release, prior)
+def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
+    """Return what is neglected of coarse noise and of private bounds: else it is exact in law, bounds included."""
+    return exact.explanation(evidence, prior)
 
 
 def serves(family: AbstractFamily) -> bool:
+    """Return True for linear regressions."""
     return isinstance(family, LinearRegression)
 
 
 @functools.partial(jax.jit, static_argnames=("n", "num_draws"))
 def _chains(
-    keys: Key[Array, " b"],
-    family: LinearRegression,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, "b k"],
-    *,
-    n: int,
-    num_draws: int,
+    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, n: int, num_draws: int
 ) -> Float[Array, "b num_draws m"]:
     from numpyro.infer import MCMC, NUTS, init_to_sample
+
+    family: LinearRegression = evidence.family  # type: ignore[assignment]
 
     def one(key_and_y):
         key, y = key_and_y
         kernel = NUTS(
-            lambda: _model(family, family.scaled(prior), mechanism, y, n),
+            lambda: _model(evidence.at(y), family.scaled(prior), n),
             target_accept_prob=_ACCEPT,
             init_strategy=init_to_sample,
         )
@@ -82,14 +69,14 @@ def _chains(
         sampler.run(key)
         return family.unscaled_theta(sampler.get_samples()["theta"])
 
-    return jax.lax.map(one, (keys, y))
+    return jax.lax.map(one, (keys, evidence.y))
 
 
-def _model(
-    family: LinearRegression, prior: Independent, mechanism: AbstractMechanism, y: Float[Array, " k"], n: int
-) -> None:
-    """The joint law of parameters, records and release, in the units of u."""
+def _model(evidence: Evidence, prior: Independent, n: int) -> None:
+    """Lay down the joint law of parameters, records and release, in the units of u."""
     import numpyro
+
+    family: LinearRegression = evidence.family  # type: ignore[assignment]
 
     theta, variance = _regression(prior.parts["regression"])
     numpyro.deterministic("theta", jnp.append(theta, variance))
@@ -100,7 +87,7 @@ def _model(
     if family.intervals is not None:
         u = [column.clip(-1.0, 1.0) for column in u]
     s = jnp.stack([column.sum() for column in family.monomials(u)])
-    numpyro.factor("release", mechanism.log_density(y - s).sum())
+    numpyro.factor("release", evidence.mechanism.log_density(evidence.y - s).sum())
 
 
 def _regression(prior) -> tuple[Float[Array, " q"], Float[Array, ""]]:
@@ -139,17 +126,18 @@ def _gamma(name: str, shape: Float[Array, "*b"]) -> Float[Array, "*b"]:
     return jnp.asarray(numpyro.sample(name, dist.Gamma(shape, 1.0).to_event(shape.ndim)))
 
 
-def _check(family, prior: AbstractPrior, mechanism: AbstractMechanism) -> None:
+def _check(evidence: Evidence, prior: AbstractPrior) -> None:
     """Refuse what has no latent records, or no NumPyro to walk on them."""
     try:
         import numpyro  # noqa: F401
     except ImportError:
         raise ImportError("method mcmc_ind needs numpyro; install noiseaware[numpyro].") from None
+    family = evidence.family
     if not isinstance(family, LinearRegression):
         raise ValueError(f"family must be a LinearRegression for mcmc_ind, got {type(family).__name__}.")
     covariates = family.completed(prior).parts["covariates"]
     if not isinstance(covariates, NormalInverseWishart):
         got = type(covariates).__name__
         raise ValueError(f"covariates must have a NormalInverseWishart prior for mcmc_ind, got {got}.")
-    if isinstance(mechanism, Identity):
+    if evidence.is_noiseless:
         raise ValueError("mechanism must have noise for mcmc_ind, got Identity; use naive.")

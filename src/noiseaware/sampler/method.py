@@ -1,6 +1,6 @@
 """The methods by name: for one release, for a batch that differs in y alone, and how exact each is.
 
-A method is a function (key, release, prior, num_draws) → draws, and a sentence on why its draws are approximate, or
+A method is a function (key, evidence, prior, num_draws) → draws, and a sentence on why its draws are approximate, or
 none when they are exact. `auto` takes the first that serves, in the order of this table.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import jax
 
 from noiseaware.baseline import naive
-from noiseaware.evidence.release import Release
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, mcmc_ind
@@ -22,7 +22,7 @@ class Method:
 
     draws: Callable[..., jax.Array]
     batch: Callable[..., jax.Array]
-    explanation: Callable[[Release, AbstractPrior], str | None]
+    explanation: Callable[[Evidence, AbstractPrior], str | None]
     serves: Callable[[AbstractFamily], bool] = lambda family: True
     is_chain: bool = False
     """Whether draws depend on those before them, and may not have forgotten where they started."""
@@ -55,11 +55,10 @@ METHODS = {
 }
 
 
-def method_for(release: Release, method: str) -> str:
-    """The name of a method that serves the release; one of whose values nothing can be made is refused."""
-    exact.check_interval(release)
-    name = checked_method(method, release.family, has_private_n=release.n_mechanism is not None)
-    if release.within is not None and exact.is_count(release.family) and not METHODS[name].takes_interval:
+def method_for(evidence: Evidence, method: str) -> str:
+    """Return the name of a method that serves the evidence."""
+    name = checked_method(method, evidence.family, has_private_n=not evidence.count.is_public)
+    if evidence.is_interval and not METHODS[name].takes_interval:
         able = ", ".join(name for name, known in METHODS.items() if known.takes_interval)
         raise ValueError(f"method must be one of {able} where values have an interval, got {method!r}.")
     return name

@@ -9,16 +9,16 @@ and fall with θ, so the line is searched in pieces on which it is monotone.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.family import AbstractScalarFamily, AbstractUnboundedFamily
+from noiseaware.evidence.evidence import Evidence
+from noiseaware.family import AbstractScalarFamily
 from noiseaware.likelihood import clamped_sum, line, plain_sum, private_count
-from noiseaware.likelihood.private_count import Sizes
-from noiseaware.mechanism import AbstractMechanism
+from noiseaware.likelihood.private_count import Likelihood
 from noiseaware.prior import AbstractScalarPrior, Numeric
 
 _NODES, _NARROW, _SPREAD = 128, 12, 2  # narrowing ends as soon as it hardly shrinks the window
@@ -30,43 +30,42 @@ _DEPTH = 50.0  # of a tail in log density, beyond which there is no mass
 _SEARCH = 400  # points for the turning points of E t(x)
 
 
-def is_altered(family) -> bool:
-    """Whether bounds clamp or drop some of the family's records."""
-    return isinstance(family, AbstractUnboundedFamily) and family.is_altered
+def num_listed(*tables: Evidence) -> int:
+    """Return how many sums to list of each table; 0 where they are not (see plain_sum)."""
+    if not all(table.count.is_public for table in tables):
+        return 0
+    return plain_sum.num_listed(_family(tables), max(float(table.n) for table in tables))
 
 
-def num_listed(family: AbstractScalarFamily, *sizes: float | Sizes) -> int:
-    """How many sums to list of each table; 0 where they are not (see _latent_sum)."""
-    known = [n for n in sizes if not isinstance(n, Sizes)]
-    return plain_sum.num_listed(family, max(known)) if len(known) == len(sizes) else 0
+def _family(tables: tuple[Evidence, ...]) -> AbstractScalarFamily:
+    """Return the one family of all tables."""
+    return tables[0].family  # type: ignore[return-value]
 
 
-def _likelihoods(
-    family: AbstractScalarFamily, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric | Sizes, listed: int = 0
-):
-    """log p(y | θ) for a vector of θ: one that shows where the mass is, and the exact one."""
-    if isinstance(n, Sizes):
-        empty = mechanism.log_density(y)
-        rough = private_count.marginal(lambda n: _likelihoods(family, mechanism, y, n)[0], empty, n.fewer())
-        return rough, private_count.marginal(lambda n: _likelihoods(family, mechanism, y, n)[1], empty, n)
-    if isinstance(family, AbstractUnboundedFamily) and family.is_altered:
+def _likelihoods(evidence: Evidence, listed: int = 0) -> tuple[Likelihood, Likelihood]:
+    """Return log p(y | θ) for a vector of θ: one that shows where the mass is, and the exact one."""
+    count = evidence.count
+    if count.is_public:
+        return _given_count(evidence, count.value, listed)
+    empty = evidence.law.log_density(evidence.y[0])
+    rough = private_count.marginal(lambda n: _given_count(evidence, n)[0], empty, count.fewer())
+    return rough, private_count.marginal(lambda n: _given_count(evidence, n)[1], empty, count)
+
+
+def _given_count(evidence: Evidence, n: Numeric, listed: int = 0) -> tuple[Likelihood, Likelihood]:
+    """Return both for n records."""
+    family: Any = evidence.family
+    mechanism, y = evidence.mechanism, evidence.y[0]
+    if family.is_altered:
         rough = jax.vmap(functools.partial(clamped_sum.approximate, family, mechanism, y, n))
         return rough, functools.partial(clamped_sum.log_likelihood, family, mechanism, y, n)
     exact = plain_sum.likelihood(family, mechanism, y, n, listed)
     return exact, exact
 
 
-class Seen(NamedTuple):
-    """What is known of one table: the law of the noise, the noisy sum, and the number of records."""
-
-    mechanism: AbstractMechanism
-    y: Float[Array, ""]
-    n: Numeric | Sizes
-
-
-def _summed(family: AbstractScalarFamily, tables: tuple[Seen, ...], listed: int):
-    """The same for several tables of one θ."""
-    pairs = [_likelihoods(family, *table, listed) for table in tables]
+def _summed(tables: tuple[Evidence, ...], listed: int) -> tuple[Likelihood, Likelihood]:
+    """Return both for several tables of one θ."""
+    pairs = [_likelihoods(table, listed) for table in tables]
     if len(pairs) == 1:
         return pairs[0]
     rough, exact = zip(*pairs, strict=True)
@@ -76,11 +75,11 @@ def _summed(family: AbstractScalarFamily, tables: tuple[Seen, ...], listed: int)
 
 
 def _theta_nodes(
-    family: AbstractScalarFamily, prior: AbstractScalarPrior, tables: tuple[Seen, ...], listed: int
+    prior: AbstractScalarPrior, tables: tuple[Evidence, ...], listed: int
 ) -> tuple[Float[Array, "pieces m"], Float[Array, "pieces m"]]:
     """Nodes in the prior's real coordinate and the log posterior density there, up to a constant."""
-    rough, exact = _summed(family, tables, listed)
-    count = _NODES_NOISY if any(isinstance(table.n, Sizes) for table in tables) else _NODES
+    rough, exact = _summed(tables, listed)
+    count = _NODES if all(table.count.is_public for table in tables) else _NODES_NOISY
 
     def log_posterior(likelihood, v: Float[Array, " m"]) -> Float[Array, " m"]:
         return prior.log_density_real(v) + likelihood(prior.from_real(v))
@@ -101,17 +100,14 @@ def _theta_nodes(
         _, v, log_density = jax.lax.while_loop(lambda state: state[0] < _NARROW + _SPREAD, place, start)
         return v, log_density if exact is rough else log_posterior(exact, v)
 
-    sizes = [table.n.likely if isinstance(table.n, Sizes) else table.n for table in tables]
-    averages = jnp.stack([table.y / n for table, n in zip(tables, sizes, strict=True)])
-    return jax.lax.map(piece, _pieces(family, prior, averages))
+    averages = jnp.stack([table.y[0] / table.n for table in tables])
+    return jax.lax.map(piece, _pieces(_family(tables), prior, averages))
 
 
-def _pieces(
-    family: AbstractScalarFamily, prior: AbstractScalarPrior, averages: Float[Array, " tables"]
-) -> Float[Array, "pieces 2"]:
+def _pieces(family: Any, prior: AbstractScalarPrior, averages: Float[Array, " tables"]) -> Float[Array, "pieces 2"]:
     """Where the coordinate may lie, cut where E t(x) turns."""
     low, high = _range(family, prior, averages)
-    if not isinstance(family, AbstractUnboundedFamily) or not family.is_altered or family.outside == "clamp":
+    if not family.is_altered or family.outside == "clamp":
         return jnp.stack([low, high])[None]
     v = jnp.linspace(low, high, _SEARCH)
     mean = jax.vmap(lambda t: clamped_sum.record(family, t).tilted(jnp.zeros(()))[1])(prior.from_real(v))
@@ -141,31 +137,14 @@ def _range(
 @functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
 def draws(
     key: Key[Array, ""],
-    family: AbstractScalarFamily,
+    tables: tuple[Evidence, ...],
     prior: AbstractScalarPrior,
-    mechanism: AbstractMechanism,
-    y: Float[Array, ""],
-    n: Numeric | Sizes,
     *,
     num_draws: int,
     listed: int = 0,
 ) -> Float[Array, " num_draws"]:
-    """θ by the inverse CDF of p(θ | y)."""
-    return draws_given(key, family, prior, (Seen(mechanism, y, n),), num_draws=num_draws, listed=listed)
-
-
-@functools.partial(jax.jit, static_argnames=("num_draws", "listed"))
-def draws_given(
-    key: Key[Array, ""],
-    family: AbstractScalarFamily,
-    prior: AbstractScalarPrior,
-    tables: tuple[Seen, ...],
-    *,
-    num_draws: int,
-    listed: int = 0,
-) -> Float[Array, " num_draws"]:
-    """θ by the inverse CDF of p(θ | y_1, y_2, …) ∝ p(θ) Π_i p(y_i | θ)."""
-    v, log_density = _theta_nodes(family, prior, tables, listed)
+    """Return θ by the inverse CDF of p(θ | y_1, y_2, …) ∝ p(θ) Π_i p(y_i | θ), of tables with one θ."""
+    v, log_density = _theta_nodes(prior, tables, listed)
     log_density = jnp.maximum(log_density - log_density.max(), _NOTHING)
     v, log_density = jax.vmap(lambda v, f: line.refine(v, f, _FINER))(v, log_density)
     return prior.from_real(line.draw(key, *_with_tails(prior, v.ravel(), log_density.ravel()), num_draws))
@@ -189,12 +168,6 @@ def _with_tails(
 
 
 @jax.jit
-def log_likelihood(
-    family: AbstractScalarFamily,
-    mechanism: AbstractMechanism,
-    y: Float[Array, ""],
-    n: Numeric | Sizes,
-    theta: Float[Array, " m"],
-) -> Float[Array, " m"]:
-    """log p(y | θ), or log p(y, ñ | θ)."""
-    return _likelihoods(family, mechanism, y, n)[1](theta)
+def log_likelihood(evidence: Evidence, theta: Float[Array, " m"]) -> Float[Array, " m"]:
+    """Return log p(y | θ), or log p(y, ñ | θ)."""
+    return _likelihoods(evidence)[1](theta)

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from noiseaware.evidence.release import NoisyCount, likely
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.posterior.estimate import numbers
 from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.prior import AbstractPrior
@@ -28,14 +28,12 @@ from noiseaware.sampler import exact
 from noiseaware.study import ecdf
 from noiseaware.study.simulate import (
     Evaluated,
-    Trials,
     checked,
     chunks,
-    count,
     draws,
     evaluated,
     fixed,
-    noise,
+    planned,
     simulate,
 )
 
@@ -141,9 +139,9 @@ def calibrate(
     prior = checked(family, prior, n=n, num_trials=num_trials)  # type: ignore[arg-type]
     assert n is not None
     drawn_by = evaluated(method, family, has_private_n=neighbours == "add_remove")
-    mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism, neighbours=neighbours)
-    known = count(n, epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours)
-    return _calibrated(family, prior, mechanism, known, drawn_by, theta, num_trials, seed)
+    promise = {"epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours}
+    evidence = planned(family, n, mechanism=mechanism, **promise)
+    return _calibrated(evidence, prior, drawn_by, theta, num_trials, seed)
 
 
 def _at(posterior: AbstractPosterior, num_trials: int, seed: int | None) -> Calibration:
@@ -152,65 +150,49 @@ def _at(posterior: AbstractPosterior, num_trials: int, seed: int | None) -> Cali
         raise ValueError("posterior must be of one release without intervals, to be calibrated at its setting.")
     prior = checked(family, posterior.prior, n=1, num_trials=num_trials)
     drawn_by = evaluated(posterior.method, family, has_private_n=release.n_mechanism is not None)
-    return _calibrated(family, prior, exact.noise_of(release), release.count, drawn_by, None, num_trials, seed)
+    return _calibrated(release.evidence().at(None), prior, drawn_by, None, num_trials, seed)
 
 
 def _calibrated(
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    n: int | NoisyCount,
-    method: Evaluated,
-    theta: object,
-    num_trials: int,
-    seed: int | None,
+    evidence: Evidence, prior: AbstractPrior, method: Evaluated, theta: object, num_trials: int, seed: int | None
 ) -> Calibration:
     with jax.enable_x64(True):
-        held = None if theta is None else fixed(family, prior, theta)
+        held = None if theta is None else fixed(evidence.family, prior, theta)
         size, keys = chunks(num_trials, seed, "calibrating")
-        parts = [_ranks(key, family, prior, mechanism, n, method, held, size) for key in keys]
+        parts = [_ranks(key, evidence, prior, method, held, size) for key in keys]
     ranks = {name: np.concatenate([part[name] for part in parts])[:num_trials] for name in parts[0]}
     return Calibration(ranks, None if held is None else np.asarray(held))
 
 
 def _ranks(
     key: Key[Array, ""],
-    family: AbstractFamily,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    n: int | NoisyCount,
     method: Evaluated,
     theta: Float[Array, "..."] | None,
     size: int,
 ) -> dict[str, np.ndarray]:
-    """The ranks of one batch of trials."""
+    """Return the ranks of one batch of trials."""
     key_truth, key_draws, key_ties = jax.random.split(key, 3)
-    trials = simulate(key_truth, family, prior, mechanism, n, size, theta=theta)
-    drawn = draws(key_draws, method, family, prior, mechanism, trials, n, num_draws=_DRAWS)
+    family, trials = evidence.family, simulate(key_truth, evidence, prior, size, theta=theta)
+    drawn = draws(key_draws, method, evidence, prior, trials, num_draws=_DRAWS)
     truth = trials.theta[:, None]
     if drawn.ndim == 3:  # what nobody asks for is at the end of θ, and not every method draws it
         truth = truth[..., : drawn.shape[2]]
     both = jnp.concatenate([truth, drawn], axis=1)
     quantities = numbers(family, family.named(np.asarray(both)))
     if theta is None:
-        quantities |= _data_dependent(family, prior, mechanism, trials, n, both)
+        quantities |= _data_dependent(evidence.at(trials.y), prior, both)
     ties = np.asarray(jax.random.uniform(key_ties, (size,)))
     return {name: _rank(name, values, ties) for name, values in quantities.items()}
 
 
-def _data_dependent(
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    trials: Trials,
-    n: int | NoisyCount,
-    theta: Float[Array, "b m ..."],
-) -> dict[str, np.ndarray]:
-    """Functions of θ and y; E t(θ) is that of unaltered records, since any function will do."""
+def _data_dependent(evidence: Evidence, prior: AbstractPrior, theta: Float[Array, "b m ..."]) -> dict[str, np.ndarray]:
+    """Return functions of θ and y; E t(θ) is that of unaltered records, since any function will do."""
     found = {}
-    if exact.serves(family) and not isinstance(mechanism, Identity):
-        found["log_likelihood"] = exact.log_likelihood(family, prior, mechanism, trials.y, n, theta)
-    found["residual"] = _residual(family, trials.y, float(likely(n)), theta)
+    if exact.serves(evidence.family) and not evidence.is_noiseless:
+        found["log_likelihood"] = exact.log_likelihood(evidence, prior, theta)
+    found["residual"] = _residual(evidence.family, evidence.y, evidence.n, theta)
     return {name: np.asarray(values) for name, values in found.items()}
 
 

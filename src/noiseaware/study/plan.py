@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from noiseaware.evidence.count import Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractUnboundedFamily
 from noiseaware.mechanism import Identity
 from noiseaware.posterior.estimate import numbers
@@ -80,7 +82,7 @@ class Plan:
     def error(self) -> float:
         """The share by which a planned width may be wrong, as simulated tables show (benchmarks/plan.py)."""
         with jax.enable_x64(True):
-            return error(self._predictor, self._mechanism(), self._count())
+            return error(self._predictor, self._evidence())
 
     @property
     def floor(self) -> float:
@@ -114,15 +116,15 @@ class Plan:
         """Mean width over simulated tables and its standard error, by the method that `infer` would take."""
         private = self.neighbours == "add_remove"
         method = simulate.evaluated("auto", self.family, has_private_n=private)
-        known, mechanism = self._count(), self._mechanism()
+        evidence = self._evidence()
         with jax.enable_x64(True):
             size, keys = simulate.chunks(num_trials, seed, "simulating")
             parts = []
             for key in keys:
                 key_table, key_draws = jax.random.split(key)
-                tables = simulate.simulate(key_table, self.family, self.prior, mechanism, known, size)
-                setting = (method, self.family, self.prior, mechanism, tables, known)
-                parts.append(np.asarray(simulate.draws(key_draws, *setting, num_draws=_DRAWS)))
+                tables = simulate.simulate(key_table, evidence, self.prior, size)
+                drawn = simulate.draws(key_draws, method, evidence, self.prior, tables, num_draws=_DRAWS)
+                parts.append(np.asarray(drawn))
         drawn = np.concatenate(parts)[:num_trials]
         found = {}
         for name, values in numbers(self.family, self.family.named(drawn)).items():
@@ -173,23 +175,18 @@ class Plan:
     def _cost(self) -> float:
         return float(exact(self._cost_name, getattr(self, self._cost_name)))
 
-    @property
-    def _promise(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "neighbours": self.neighbours}
-
-    def _mechanism(self):
-        return simulate.noise(self.family, mechanism=None, n_share=self.n_share, **self._promise)
-
-    def _count(self):
-        return simulate.count(self.n, n_share=self.n_share, **self._promise)
+    def _evidence(self) -> Evidence:
+        """Return all that the release will say but its values."""
+        promise = {"epsilon": self.epsilon, "rho": self.rho, "delta": self.delta, "neighbours": self.neighbours}
+        return simulate.planned(self.family, self.n, n_share=self.n_share, **promise)  # type: ignore[arg-type]
 
     def _widths(self) -> dict[str, float]:
         with jax.enable_x64(True):
-            return widths(self._predictor, self._mechanism(), self._count())
+            return widths(self._predictor, self._evidence())
 
     def _noiseless(self) -> dict[str, float]:
         with jax.enable_x64(True):
-            return widths(self._predictor, Identity(), self.n)
+            return widths(self._predictor, Evidence(self.family, Identity(), None, Public(self.n)))
 
     def _of(self, found: dict[str, float]) -> float:
         if self.parameter is None:

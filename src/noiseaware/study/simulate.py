@@ -22,7 +22,8 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
 from noiseaware.check import whole
-from noiseaware.evidence.release import NoisyCount
+from noiseaware.evidence.count import AbstractCount, Private, Public
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractMomentFamily
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
 from noiseaware.prior import AbstractPrior, Dirichlet
@@ -72,19 +73,11 @@ def evaluated(method: str, family: AbstractFamily, *, has_private_n: bool = Fals
 
 
 def draws(
-    key: Key[Array, ""],
-    method: Evaluated,
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    trials: Trials,
-    n: int | NoisyCount,
-    *,
-    num_draws: int,
+    key: Key[Array, ""], method: Evaluated, evidence: Evidence, prior: AbstractPrior, trials: Trials, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
-    """A method's draws for every trial."""
+    """Return a method's draws for every trial."""
     keys = jax.random.split(key, len(trials.y))
-    drawn = method.batch(keys, family, prior, mechanism, method.seen(trials), n, num_draws=num_draws)
+    drawn = method.batch(keys, evidence.at(method.seen(trials)), prior, num_draws=num_draws)
     if not np.isfinite(np.asarray(drawn)).all():
         raise RuntimeError("the method drew a value that is not finite: it is broken for this setting.")
     return drawn
@@ -92,38 +85,29 @@ def draws(
 
 def simulate(
     key: Key[Array, ""],
-    family: AbstractFamily,
+    evidence: Evidence,
     prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    n: int | NoisyCount,
     size: int,
     *,
     theta: Float[Array, "..."] | None = None,
 ) -> Trials:
-    """A table of n records and its release for each of `size` parameters from the prior, or all from one `theta`.
+    """Return a table of n records and its release for each of `size` parameters from the prior, or all from `theta`.
 
-    Given a noisy n, each table has as many records as the law of its noise would have it.
+    Given a private n, each table has as many records as the law of its noise would have it.
     """
-    if not isinstance(n, NoisyCount):
-        return _simulate(jax.random.split(key, size), family, prior, mechanism, theta, None, n=n)
+    count = evidence.count
+    if count.is_public:
+        return _simulate(jax.random.split(key, size), evidence, prior, theta, None, n=int(count.value))
     key, key_n = jax.random.split(key)
-    numbers = _numbers(key_n, n, size)
+    numbers = count.sample(key_n, size)
     most = 2 ** math.ceil(math.log2(max(numbers.max(), 1)))  # so that few sizes are compiled
-    return _simulate(jax.random.split(key, size), family, prior, mechanism, theta, jnp.asarray(numbers), n=most)
-
-
-def _numbers(key: Key[Array, ""], n: NoisyCount, size: int) -> np.ndarray:
-    """True numbers of records given the noisy one, all numbers from 0 on being as likely before."""
-    found = np.zeros(0)
-    while found.size < size:
-        key, key_noise = jax.random.split(key)
-        drawn = n.value - np.round(np.asarray(n.mechanism.sample(key_noise, (4 * size,))))
-        found = np.append(found, drawn[drawn >= 0])
-    return found[:size]
+    return _simulate(jax.random.split(key, size), evidence, prior, theta, jnp.asarray(numbers), n=most)
 
 
 @functools.partial(jax.jit, static_argnames=("n",))
-def _simulate(keys, family, prior, mechanism, fixed, numbers, *, n: int) -> Trials:
+def _simulate(keys, evidence: Evidence, prior, fixed, numbers, *, n: int) -> Trials:
+    family = evidence.family
+
     def one(at: tuple[Key[Array, ""], Float[Array, ""] | None]) -> Trials:
         key, number = at
         key_theta, key_records, key_noise = jax.random.split(key, 3)
@@ -135,12 +119,28 @@ def _simulate(keys, family, prior, mechanism, fixed, numbers, *, n: int) -> Tria
             return there.sum(dtype=theta.dtype)
 
         s, altered_s = (jnp.stack([total(c) for c in columns]) for columns in (family.statistic(x), family.alter(x)))
-        return Trials(theta, s, altered_s, altered_s + mechanism.sample(key_noise, s.shape))
+        return Trials(theta, s, altered_s, altered_s + evidence.mechanism.sample(key_noise, s.shape))
 
     at_once = max(1, _RECORDS // n)
     if at_once >= len(keys):
         return jax.vmap(one)((keys, numbers))
     return jax.lax.map(one, (keys, numbers), batch_size=at_once)
+
+
+def planned(
+    family: AbstractFamily,
+    n: int,
+    *,
+    epsilon: Number | None,
+    rho: Number | None,
+    delta: Number | None = None,
+    mechanism: AbstractMechanism | None = None,
+    neighbours: Neighbours = "replace",
+    n_share: Fraction = N_SHARE,
+) -> Evidence:
+    """Return what a release with this promise, or with this noise, will say: all but its values."""
+    promise = {"epsilon": epsilon, "rho": rho, "delta": delta, "neighbours": neighbours, "n_share": n_share}
+    return Evidence(family, noise(family, mechanism=mechanism, **promise), None, count(n, **promise))
 
 
 def noise(
@@ -180,14 +180,14 @@ def count(
     delta: Number | None,
     neighbours: Neighbours,
     n_share: Fraction = N_SHARE,
-) -> int | NoisyCount:
+) -> AbstractCount:
     """n as the analyst knows it: noisy where one may be added or removed."""
     if neighbours == "replace":
-        return n
+        return Public(n)
     promise = part_of(kept_by(promised(epsilon=epsilon, rho=rho, delta=delta)), n_share)
     if isinstance(promise, Pure):
-        return NoisyCount(n, DiscreteLaplace(float(1 / promise.epsilon)))
-    return NoisyCount(n, DiscreteGaussian(math.sqrt(1 / (2 * promise.rho))))
+        return Private(n, DiscreteLaplace(float(1 / promise.epsilon)))
+    return Private(n, DiscreteGaussian(math.sqrt(1 / (2 * promise.rho))))
 
 
 def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> AbstractPrior:

@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.posterior.estimate import numbers
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number
-from noiseaware.study.simulate import EVALUATED, Evaluated, checked, chunks, draws, evaluated, noise, simulate
+from noiseaware.study.simulate import EVALUATED, Evaluated, checked, chunks, draws, evaluated, planned, simulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,30 +69,23 @@ def utility(
     if num_draws < 2:
         raise ValueError(f"num_draws must be at least 2, got {num_draws}.")
     drawn_by = evaluated(method, family)
-    mechanism = noise(family, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism)
+    evidence = planned(family, n, epsilon=epsilon, rho=rho, delta=delta, mechanism=mechanism)
     with jax.enable_x64(True):
         size, keys = chunks(num_trials, seed, "comparing")
-        parts = [_distances(key, family, prior, mechanism, n, drawn_by, size, num_draws) for key in keys]
+        parts = [_distances(key, evidence, prior, drawn_by, size, num_draws) for key in keys]
     names = parts[0][0]
     measures = ({name: np.concatenate([p[i][name] for p in parts])[:num_trials] for name in names} for i in range(3))
     return Utility(*measures)
 
 
 def _distances(
-    key: Key[Array, ""],
-    family: AbstractFamily,
-    prior: AbstractPrior,
-    mechanism: AbstractMechanism,
-    n: int,
-    method: Evaluated,
-    size: int,
-    num_draws: int,
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, method: Evaluated, size: int, num_draws: int
 ) -> tuple[dict[str, np.ndarray], ...]:
-    """The three measures of one batch of trials."""
+    """Return the three measures of one batch of trials."""
     key_truth, key_own, key_other = jax.random.split(key, 3)
-    trials = simulate(key_truth, family, prior, mechanism, n, size)
+    family, trials = evidence.family, simulate(key_truth, evidence, prior, size)
     pairs = ((key_own, method), (key_other, EVALUATED["nonprivate"]))
-    own, other = (draws(key, by, family, prior, mechanism, trials, n, num_draws=num_draws) for key, by in pairs)
+    own, other = (draws(key, by, evidence, prior, trials, num_draws=num_draws) for key, by in pairs)
     p, q = (numbers(family, family.named(np.asarray(drawn))) for drawn in (own, other))
     return tuple(
         {name: np.asarray(measure(jnp.asarray(p[name]), jnp.asarray(q[name]))) for name in p}

@@ -22,7 +22,8 @@ import numpy as np
 from scipy.interpolate import CubicSpline
 from scipy.special import log_ndtr, ndtr, ndtri
 
-from noiseaware.evidence.release import NoisyCount, Release, likely
+from noiseaware.evidence.evidence import Evidence
+from noiseaware.evidence.release import Release
 from noiseaware.family import (
     AbstractFamily,
     AbstractGeneralizedLinear,
@@ -31,10 +32,8 @@ from noiseaware.family import (
     LinearRegression,
 )
 from noiseaware.likelihood import moment
-from noiseaware.mechanism import AbstractMechanism
 from noiseaware.posterior.estimate import PROBABILITY, numbers
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
-from noiseaware.sampler import exact
 from noiseaware.study import tally, weighting
 
 _TAIL = 1e-7  # of the prior, left out
@@ -68,17 +67,15 @@ class Noise(NamedTuple):
     variance_of_n: float
 
     @classmethod
-    def of(cls, mechanism: AbstractMechanism, n: int | NoisyCount) -> "Noise":
-        of_n = _variance(n.mechanism) if isinstance(n, NoisyCount) else np.zeros(1)
-        return cls(_variance(mechanism), mechanism.is_laplace, float(of_n[0]))
+    def of(cls, evidence: Evidence) -> "Noise":
+        """Return the noise of a release, or of one that is planned."""
+        mechanism = evidence.mechanism
+        with jax.enable_x64(True):
+            variance = np.atleast_1d(np.asarray(mechanism.variance, dtype=float))
+            return cls(variance, mechanism.is_laplace, evidence.count.variance)
 
     def less(self, factor: float) -> "Noise":
         return self._replace(variance=self.variance * factor)
-
-
-def _variance(mechanism: AbstractMechanism) -> np.ndarray:
-    with jax.enable_x64(True):
-        return np.atleast_1d(np.asarray(mechanism.variance, dtype=float))
 
 
 class Line(NamedTuple):
@@ -237,7 +234,7 @@ def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | Non
     family, n = release.family, float(release.likely_n)
     if release.within is not None or isinstance(family, LinearRegression | AbstractGeneralizedLinear):
         return None  # of a regression the covariates are unknown too
-    noise = Noise.of(exact.noise_of(release), release.count)
+    noise = Noise.of(release.evidence())
     if isinstance(family, Categorical):
         if np.ptp(noise.variance) > 0:
             return None
@@ -260,11 +257,11 @@ def predictor(family: AbstractFamily, prior: AbstractPrior) -> Lines | Ellipsoid
     return Ellipsoids(family, prior)
 
 
-def error(found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount) -> float:
-    """The share by which the expected widths may be wrong."""
-    return found.error(float(likely(n)), Noise.of(mechanism, n))
+def error(found: Lines | Ellipsoids, evidence: Evidence) -> float:
+    """Return the share by which the expected widths may be wrong."""
+    return found.error(evidence.n, Noise.of(evidence))
 
 
-def widths(found: Lines | Ellipsoids, mechanism: AbstractMechanism, n: int | NoisyCount) -> dict[str, float]:
-    """The expected width of the interval of each number."""
-    return found.widths(float(likely(n)), Noise.of(mechanism, n))
+def widths(found: Lines | Ellipsoids, evidence: Evidence) -> dict[str, float]:
+    """Return the expected width of the interval of each number."""
+    return found.widths(evidence.n, Noise.of(evidence))
