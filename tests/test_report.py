@@ -279,12 +279,13 @@ def test_the_page_says_what_the_noise_cost_and_whether_the_method_is_right(tmp_p
     calibration = Calibration({"theta": np.linspace(0.0025, 0.9975, 200)})
     posterior.report(tmp_path / "page.html", calibration=calibration)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert re.search(r"the 1,000 records tell as much as so many .*: \d+ about the probability of success", page)
+    cost = r"1,000 records carry as much information about the probability of success as \d+ records would without it"
+    assert re.search(cost, page)
     assert "tried on 200 simulated tables" in page
-    assert "as far as can be told it is right here" in page
+    assert "no miscalibration was detected" in page
     wrong = Calibration({"theta": np.linspace(0.4, 0.6, 200)})
     posterior.report(tmp_path / "wrong.html", calibration=wrong)
-    assert "it is not right here" in (tmp_path / "wrong.html").read_text(encoding="utf-8")
+    assert "it is miscalibrated here" in (tmp_path / "wrong.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -18,7 +18,9 @@ def explore(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the loopback address; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open it in the browser.")] = True,
 ) -> None:
-    """Explore a release: move prior, method and level by hand, and the posterior follows; plan the next release beside.
+    """Explore a release interactively: change prior, method and interval level and watch the posterior update.
+
+    Plan the next release alongside.
 
     [bold]Example[/bold]
 

@@ -49,7 +49,9 @@ def infer(
     ] = None,
     at: _At = None,
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
-    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable; a fresh one is taken and told.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed; if omitted, a fresh one is chosen and printed.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     output: Annotated[
         str | None,

@@ -251,7 +251,9 @@ def _enough_records(start: Plan) -> int:
 
 def _least_count(width: Callable[[int], float], wanted: float) -> int:
     if width(_MOST_RECORDS) > wanted:
-        raise ValueError(f"width must be one that {_MOST_RECORDS:,} records have at this promise, got {wanted:g}.")
+        most = f"with up to {_MOST_RECORDS:,} records"
+        rest = "ask for a wider interval or a larger promise"
+        raise ValueError(f"width {wanted:g} cannot be reached at this promise {most}; {rest}.")
     return math.ceil(_least(lambda n: width(max(1, round(n))), wanted, 1.0, float(_MOST_RECORDS)))
 
 
