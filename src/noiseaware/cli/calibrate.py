@@ -64,7 +64,9 @@ def calibrate(
     level_names: LevelNames = None,
     variance: Variance = None,
     shape: Shape = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed; if omitted, a fresh one is chosen and printed.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed; if omitted, a fresh one is chosen and printed.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Ranks as CSV, a row for each trial; - for stdout.")

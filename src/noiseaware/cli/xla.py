@@ -1,4 +1,4 @@
-"""What a command asks of XLA, the compiler of JAX, before anything is computed: its flags are read once a process."""
+"""Flags of XLA, the compiler of JAX, which a command sets before anything is computed: they are read once a process."""
 
 import os
 from importlib.metadata import version

@@ -39,8 +39,8 @@ class AbstractFamily(eqx.Module):
     parameters: eqx.AbstractClassVar[tuple[str, ...]]
     """Names of the parameters, as they appear in a posterior."""
     is_integer: eqx.AbstractClassVar[bool]
-    """Whether t(x) takes whole numbers only, so that a release keeps the grid 1."""
-    title: ClassVar[str] = ""
+    """True if t(x) takes whole numbers only, so that a release keeps the grid 1."""
+    records: ClassVar[str] = ""
     """Its records in words: "waiting times (exponential)"; a family that has none is called by its name."""
     glossary: ClassVar[Mapping[str, Meaning]] = {}
     """Words for each parameter that has a meaning besides its name."""

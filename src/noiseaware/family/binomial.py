@@ -80,7 +80,7 @@ class Bernoulli(AbstractSuccesses):
 
     column: str | None = eqx.field(static=True)
     name: ClassVar[str] = "bernoulli"
-    title: ClassVar[str] = "yes or no (Bernoulli)"
+    records: ClassVar[str] = "yes or no (Bernoulli)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
 
     def __init__(self, column: str | None = None) -> None:
@@ -101,7 +101,7 @@ class Binomial(AbstractSuccesses):
     column: str | None = eqx.field(static=True)
     trials: int = eqx.field(static=True)
     name: ClassVar[str] = "binomial"
-    title: ClassVar[str] = "successes in a fixed number of trials (binomial)"
+    records: ClassVar[str] = "successes in a fixed number of trials (binomial)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success", " in one trial")}
 
     def __init__(self, column: str | None = None, *, trials: int | np.integer) -> None:

@@ -30,7 +30,7 @@ class Categorical(AbstractFamily):
     column: str | None = eqx.field(static=True)
     levels: tuple = eqx.field(static=True)
     name: ClassVar[str] = "categorical"
-    title: ClassVar[str] = "one of several levels (categorical)"
+    records: ClassVar[str] = "one of several levels (categorical)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "theta": Meaning("the probability of the level", entry="the probability of {}")
     }

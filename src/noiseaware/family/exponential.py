@@ -27,7 +27,7 @@ class Exponential(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "exponential"
-    title: ClassVar[str] = "waiting times (exponential)"
+    records: ClassVar[str] = "waiting times (exponential)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the rate", ", one over the mean")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)

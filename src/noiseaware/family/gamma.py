@@ -57,7 +57,7 @@ class GammaRate(AbstractUnboundedFamily):
     outside: Outside = eqx.field(static=True)
     shape: float = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
-    title: ClassVar[str] = "positive amounts (gamma)"
+    records: ClassVar[str] = "positive amounts (gamma)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"rate": Meaning("the rate", ", shape over mean")}
     conjugate: ClassVar[type] = GammaPrior
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
@@ -143,7 +143,7 @@ class GammaShapeRate(AbstractPowerFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
-    title: ClassVar[str] = GammaRate.title
+    records: ClassVar[str] = GammaRate.records
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "shape": Meaning("the shape", ", the squared mean over the variance"),
         **GammaRate.glossary,

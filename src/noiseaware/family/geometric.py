@@ -29,7 +29,7 @@ class Geometric(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "geometric"
-    title: ClassVar[str] = "failures before the first success (geometric)"
+    records: ClassVar[str] = "failures before the first success (geometric)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
     conjugate: ClassVar[type] = Beta
     parameters: ClassVar[tuple[str, ...]] = ("theta",)

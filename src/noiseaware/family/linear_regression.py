@@ -56,7 +56,7 @@ class LinearRegression(AbstractQuadraticFamily):
     y: str = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "linear_regression"
-    title: ClassVar[str] = "a quantity and what explains it (linear regression)"
+    records: ClassVar[str] = "a quantity and what explains it (linear regression)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "coefficients": Meaning(
             "the coefficients", ", the intercept last", entry="the coefficient of {}", last="the intercept"

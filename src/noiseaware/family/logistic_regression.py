@@ -28,7 +28,7 @@ class LogisticRegression(AbstractGeneralizedLinear):
     y: str = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "logistic_regression"
-    title: ClassVar[str] = "yes or no, and what explains it (logistic regression)"
+    records: ClassVar[str] = "yes or no, and what explains it (logistic regression)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "coefficients": Meaning(
             "the coefficients", ", of log odds, the intercept last", entry="the coefficient of {}", last="the intercept"

@@ -30,7 +30,7 @@ class MultivariateNormal(AbstractQuadraticFamily):
     names: tuple[str, ...] = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "multivariate_normal"
-    title: ClassVar[str] = "measurements of several kinds (multivariate normal)"
+    records: ClassVar[str] = "measurements of several kinds (multivariate normal)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "mean": Meaning("the means", entry="the mean of {}"),
         "covariance": Meaning("the covariances", entry="the covariance of {} and {}", twice="the variance of {}"),

@@ -53,7 +53,7 @@ class NormalMean(AbstractUnboundedFamily):
     outside: Outside = eqx.field(static=True)
     variance: float = eqx.field(static=True)
     name: ClassVar[str] = "normal"
-    title: ClassVar[str] = "measurements (normal)"
+    records: ClassVar[str] = "measurements (normal)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"mean": Meaning("the mean")}
     conjugate: ClassVar[type] = NormalPrior
     parameters: ClassVar[tuple[str, ...]] = ("mean",)
@@ -132,7 +132,7 @@ class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "normal"
-    title: ClassVar[str] = NormalMean.title
+    records: ClassVar[str] = NormalMean.records
     glossary: ClassVar[Mapping[str, Meaning]] = {**NormalMean.glossary, "variance": Meaning("the variance")}
     conjugate: ClassVar[type] = NormalInverseGamma
     parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")

@@ -28,7 +28,7 @@ class Poisson(AbstractUnboundedFamily):
     bounds: Bounds | None = eqx.field(static=True)
     outside: Outside = eqx.field(static=True)
     name: ClassVar[str] = "poisson"
-    title: ClassVar[str] = "counts of events (Poisson)"
+    records: ClassVar[str] = "counts of events (Poisson)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the mean count")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)

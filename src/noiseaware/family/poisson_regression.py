@@ -34,7 +34,7 @@ class PoissonRegression(AbstractGeneralizedLinear):
     y: str = eqx.field(static=True)
     intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
     name: ClassVar[str] = "poisson_regression"
-    title: ClassVar[str] = "counts of events, and what explains them (Poisson regression)"
+    records: ClassVar[str] = "counts of events, and what explains them (Poisson regression)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
         "coefficients": Meaning(
             "the coefficients",

@@ -64,7 +64,7 @@ def _conflict(posterior: AbstractPosterior) -> list[str]:
 
 
 def _is_many(posterior: AbstractPosterior, column: str) -> bool:
-    """Whether all but few draws take more than a tenth of a column for lying beyond its bounds.
+    """True if nearly all draws place more than a tenth of a column beyond its bounds.
 
     One sum never speaks against a law: of it, only more than the prior had expected is worth a word.
     """

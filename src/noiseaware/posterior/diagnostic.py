@@ -1,4 +1,4 @@
-"""Whether draws can be relied on: R-hat, effective numbers of draws and Monte Carlo errors, by ArviZ."""
+"""Diagnostics of draws by ArviZ: R-hat, effective numbers of draws and Monte Carlo errors."""
 
 import numpy as np
 

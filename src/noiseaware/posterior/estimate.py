@@ -1,4 +1,4 @@
-"""What is known of one number: an estimate from draws, or from a conjugate distribution in closed form."""
+"""Estimates of one number, from draws or from a conjugate distribution in closed form."""
 
 import math
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Estimate:
 
     @property
     def width(self) -> float:
-        """How wide the interval is."""
+        """The width of the interval."""
         return self.high - self.low
 
 

@@ -54,22 +54,22 @@ class AbstractPosterior(abc.ABC):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the draws are of the posterior itself, under the family; if not, `explanation` says why."""
+        """True if the draws are of the posterior itself, under the family; if not, `explanation` says why."""
         return self.explanation in (None, with_convention(covariate.NORMAL, self.release))
 
     @property
     def is_chain(self) -> bool:
-        """Whether a draw depends on those before it."""
+        """True if a draw depends on those before it."""
         return METHODS[self.method].is_chain
 
     @property
     def num_draws(self) -> int:
-        """How many draws there are of each parameter."""
+        """The number of draws of each parameter."""
         return len(next(iter(self.draws.values())))
 
     @property
     def naive(self) -> AbstractPrior:
-        """What someone who does not know of the noise would believe."""
+        """The belief of someone who takes the noisy statistics for the true ones."""
         with jax.enable_x64(True):
             return functools.reduce(lambda belief, release: naive.posterior(release, belief), self.releases, self.prior)
 
@@ -102,16 +102,16 @@ class AbstractPosterior(abc.ABC):
     @property
     @abc.abstractmethod
     def concerns(self) -> tuple[str, ...]:
-        """What is taken for granted although the release speaks against it, in sentences; `infer` warns of each."""
+        """Sentences on assumptions that the release speaks against; `infer` warns of each."""
 
     @property
     def _is_alike(self) -> bool:
-        """Whether the values of all tables are recorded within the same bounds."""
+        """True if the values of all tables are recorded within the same bounds."""
         return all(bool(eqx.tree_equal(other.family, self.release.family)) for other in self.others)
 
     @property
     def _knows_bounds(self) -> bool:
-        """Whether the method knows that bounds altered records."""
+        """True if the method knows that bounds clamped or dropped records."""
         return self.method != "naive" and not isinstance(self.release.mechanism, Identity)
 
     def marginals(self) -> dict[str, np.ndarray]:
@@ -178,7 +178,7 @@ class AbstractPosterior(abc.ABC):
         return (self._recorded_truths(given) if set(given) == set(self.draws) else {}) | found
 
     def _recorded_truths(self, given: Mapping[str, object]) -> dict[str, float]:
-        """What the recorded numbers are at the true parameters."""
+        """Return the recorded numbers at the true parameters."""
         if not self.recorded:
             return {}
         point = {name: np.asarray(given[name], dtype=float)[None] for name in self.draws}

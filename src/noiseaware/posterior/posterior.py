@@ -39,7 +39,7 @@ class Posterior(AbstractPosterior):
         return concern.of(self)
 
     def predict(self, x: object, *, seed: int | None = None) -> Prediction:
-        """What y will be of new records with covariates x, for a regression: a table of columns, or rows of numbers."""
+        """Predict y of new records with covariates x, for a regression: a table of columns, or rows of numbers."""
         return predict(self, x, self.seed if seed is None else seed)
 
     def to_arviz(self) -> "xr.DataTree":

@@ -1,4 +1,4 @@
-"""What a regression predicts: y of new records, with the noise of the release and of the parameters in it.
+"""Predictions of a regression: y of new records, with the noise of the release and of the parameters in it.
 
 y_new = coefficientsᵀ(x, 1) + √variance · e,  e ~ Normal(0, 1)        one for each draw of the posterior
 """

@@ -1,4 +1,4 @@
-"""How probable a release as extreme as the one at hand is under the prior.
+"""The probability, under the prior, of a release as extreme as the one at hand.
 
     P(y ≤ t) = ∫ p(θ) P(n m(θ) + N(0, n v(θ)) + noise ≤ t) dθ        for each released sum by itself
 
@@ -47,7 +47,7 @@ _FAR = 30.0  # times the scale of Laplace noise, from which on a normal sum hide
 
 
 class Sum(NamedTuple):
-    """What one record adds to a released sum, at each node of the parameter: mean, variance and third cumulant."""
+    """Moments of one record's part of a released sum, at each node of the parameter: mean, variance, third cumulant."""
 
     weight: np.ndarray
     mean: np.ndarray
@@ -186,7 +186,7 @@ def _nodes(prior: AbstractScalarPrior, count: int = _NODES) -> tuple[np.ndarray,
 def _normal_nodes(
     centre: float, variance: AbstractScalarPrior, precision: float
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Of variance, and of mean ~ Normal(centre, variance/precision) given it."""
+    """Return nodes of a variance, and of mean ~ Normal(centre, variance/precision) given it."""
     weight, v = _nodes(variance, 81)
     z = np.tile(_NORMAL_NODES, len(v))
     v = np.repeat(v, len(_NORMAL_NODES))
@@ -201,7 +201,7 @@ def _counted(prior: AbstractScalarPrior, trials: int) -> Sum:
 
 
 def _of_records(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> Sum:
-    """Of a sum of the values themselves, clamped or dropped."""
+    """Return the moments for a sum of the values themselves, clamped or dropped."""
     mean, variance, third = _plain(family, draws)
     if (found := family.recorded(draws)) is not None:
         mean, variance = _summed(family, found, found.mean)
@@ -233,7 +233,7 @@ def _summed(family, found: Recorded, values: np.ndarray) -> tuple[np.ndarray, np
 
 
 def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> dict[int, Sum]:
-    """Of Σu and Σu² of one column."""
+    """Return the moments for Σu and Σu² of one column."""
     found = family.recorded(draws)
     if found is None:
         mean, variance = draws.get("mean"), draws.get("variance")
@@ -248,7 +248,7 @@ def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> d
 
 
 def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None = None) -> dict[int, Sum]:
-    """Of Σu_j and Σu_j² of each column, at its places among the statistics of `dimension` columns."""
+    """Return the moments for Σu_j and Σu_j² of each column, by their places among the statistics of `dimension` columns."""
     d, columns, sums = family.dimension, prior.columns(), {}
     places = {pair: (dimension or d) + k for k, pair in enumerate(pairs)}
     for j in range(d):
@@ -271,7 +271,7 @@ def _of_regression(family, line: AbstractPrior, covariates: AbstractPrior) -> di
 
 
 def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWishart) -> dict[int, Sum]:
-    """Of y, by draws of the line and of the covariates, each by itself."""
+    """Return the moments for y, by draws of the line and of the covariates, each by itself."""
     rng, p = np.random.default_rng(0), len(family.x)
     rest = float(line.scale) / rng.gamma(float(line.shape), size=_DRAWS)
     root = np.linalg.cholesky(np.asarray(line.precision, dtype=float))
@@ -292,7 +292,7 @@ def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWish
 
 
 def _pair(weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, is_bounded: bool) -> tuple[Sum, Sum]:
-    """Of u and u², the latter as of a normal u, and within what |u| ≤ 1 allows."""
+    """Return the moments for u and u², the latter as if u were normal, and within what |u| ≤ 1 allows."""
     square = variance + mean**2
     spread = 2 * variance**2 + 4 * mean**2 * variance
     if is_bounded:

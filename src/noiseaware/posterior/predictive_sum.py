@@ -40,7 +40,7 @@ Probability = Callable[[float | np.ndarray], np.ndarray]
 
 
 class Law(NamedTuple):
-    """Of a sum s under the prior: P(s ≤ t), P(s ≥ t) and, of whole numbers, the logarithm of P(s)."""
+    """A sum s under the prior: P(s ≤ t), P(s ≥ t) and, for whole numbers, the logarithm of P(s)."""
 
     below: Probability
     above: Probability
@@ -85,7 +85,7 @@ def noisy(law: Law, noise: AbstractMechanism, scale: float, value: float, side: 
 
 
 def _quantiles(noise: AbstractMechanism, scale: float) -> np.ndarray:
-    """Of continuous noise, at the shares: from the lower half, since a share near 1 has lost its figures."""
+    """Return quantiles of continuous noise, from the lower half, since a share near 1 has lost its figures."""
     lower = np.minimum(_SHARES, _SHARES[::-1])
     found = np.log(2 * lower) if noise.is_laplace else special.ndtri(lower)
     return scale * np.where(_SHARES < 0.5, found, -found)

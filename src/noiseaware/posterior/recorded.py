@@ -63,7 +63,7 @@ def prior_draws(family: AbstractFamily, prior: AbstractPrior) -> dict[str, np.nd
 
 
 def is_dropped(family: AbstractFamily) -> bool:
-    """Whether a record outside the bounds adds nothing to the sums."""
+    """True if a record outside the bounds adds nothing to the sums."""
     return getattr(family, "outside", "clamp") == "drop"
 
 

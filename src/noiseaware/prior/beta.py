@@ -27,7 +27,7 @@ class Beta(AbstractScalarPrior):
         check_number("b", self.b, positive=True)
 
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
-        """By the ratio of two gamma draws, in logs: exact for tiny a and b too."""
+        """Draw by the ratio of two gamma draws, in logs: exact for tiny a and b too."""
         key_success, key_failure = jax.random.split(key)
         success = jax.random.loggamma(key_success, jnp.broadcast_to(self.a, shape))
         failure = jax.random.loggamma(key_failure, jnp.broadcast_to(self.b, shape))

@@ -38,7 +38,7 @@ _POLICY = (
 
 
 class Explorer:
-    """What the page asks, answered: one question at a time, since they share the machine."""
+    """Answers to the page's questions, one at a time, since they share the machine."""
 
     def __init__(self, release: Release, parse: Callable[[str], AbstractPrior]) -> None:
         self.release = release
@@ -149,7 +149,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def names(self) -> set[str]:
-        """What the page's own requests call the server."""
+        """The names by which the page's own requests call the server."""
         return {f"{name}:{self.server_port}" for name in (_ADDRESS, "localhost")}
 
 
@@ -181,12 +181,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self._reply(status, "application/json", json.dumps(answer, allow_nan=False).encode())
 
     def _is_own(self) -> bool:
-        """Whether the request comes from the page itself, not from another site that a browser has open."""
+        """True if the request comes from the page itself, not from another site that a browser has open."""
         host, origin = self.headers.get("Host"), self.headers.get("Origin")
         return host in self.server.names and origin in (None, f"http://{host}")
 
     def _asked_path(self) -> str | None:
-        """What stands after the secret; None where that is wrong."""
+        """Return the path after the secret; None where the secret is wrong."""
         root, path = self.path[: len(self.server.root)], self.path[len(self.server.root) :]
         return path if secrets.compare_digest(root.encode(), self.server.root.encode()) else None
 

@@ -114,7 +114,7 @@ def _title(posterior: AbstractPosterior) -> str:
 
 
 def _behind(posterior: AbstractPosterior) -> str | None:
-    """What the parameters are, where recorded numbers stand before them."""
+    """Name the law of the parameters, where recorded numbers stand before them."""
     law = behind(posterior.release)
     if law is None or not posterior.recorded:
         return None
@@ -130,7 +130,7 @@ def _rows(posterior: AbstractPosterior) -> list[dict]:
 
 
 def _cost(posterior: AbstractPosterior) -> str | None:
-    """What the noise cost, in records."""
+    """Say how many records the noise cost."""
     if posterior.others or posterior.method == "naive" or isinstance(posterior.release.mechanism, Identity):
         return None
     means = [np.asarray(draws.mean(axis=0)) for draws in posterior.draws.values()]
@@ -146,7 +146,7 @@ def _cost(posterior: AbstractPosterior) -> str | None:
 
 
 def _calibration(calibration: "Calibration") -> dict:
-    """Whether the method is right at this very setting, with a picture."""
+    """Say whether the method is calibrated at this very setting, with a picture."""
     import markupsafe
 
     coverage, critical = calibration.coverage(0.9), calibration.critical(0.99)

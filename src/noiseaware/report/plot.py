@@ -53,7 +53,7 @@ class Curves:
 
     @property
     def top(self) -> float:
-        """Where the panel ends: a naive spike may go beyond."""
+        """The top of the panel; a naive spike may go beyond."""
         highest = self.posterior.max()
         return float(1.08 * max(highest, min(self.naive.max(), _TALLEST * highest)))
 
@@ -94,7 +94,7 @@ def grid(count: int, alone: tuple[float, float], height: float) -> tuple["Figure
 def curves(
     posterior: AbstractPosterior, truths: dict[str, float], probability: float = PROBABILITY, points: int = _POINTS
 ) -> list[Curves]:
-    """What there is to show of each number of the parameter, or of the first of very many."""
+    """Return the curves of each number of the parameter, or of the first of very many."""
     draws, priors, naives = posterior.marginals(), posterior.prior_marginals(), posterior.naive_marginals()
     estimates = zip(posterior.estimates(probability), posterior.naive_estimates(probability), strict=True)
     numbers = list(zip(draws, priors, naives, estimates, strict=True))[:_MOST_PANELS]
@@ -125,7 +125,7 @@ def _draw(axes: "Axes", number: Curves) -> None:
 
 
 def _window(draws: np.ndarray, naive: AbstractScalarPrior, truth: float | None, *, is_log: bool) -> tuple[float, float]:
-    """Where the posterior, the naive posterior and the truth can all be seen."""
+    """Return the ends of an axis that shows the posterior, the naive posterior and the truth."""
     tail, top = 0.02 if is_log else 0.001, naive.support[1]
     ends = [*np.quantile(draws, (tail, 0.999)), naive.quantile(max(tail, 0.005)), naive.quantile(0.999)]
     low, high = min(ends), max(ends)

@@ -28,7 +28,7 @@ def belief(release: Release, prior: AbstractPrior) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Of long lists of numbers, the first and the last."""
+    """Shorten long lists of numbers to the first and the last."""
     return re.sub(r"\[([^][,]+, [^][,]+, [^][,]+), [^][]*, ([^][,]+, [^][,]+)\]", r"[\1, …, \2]", text)
 
 
@@ -69,7 +69,7 @@ def _recorded(name: str) -> str:
 
 
 def headline(posterior: AbstractPosterior) -> str:
-    """The posterior in one plain sentence."""
+    """State the posterior in one plain sentence."""
     start = f"Given this release and the prior {belief(posterior.release, posterior.prior)}, "
     estimates = posterior.estimates()
     if posterior.release.family.is_choice:
@@ -94,7 +94,7 @@ def _told(release: Release, name: str, is_recorded: bool) -> str:
 
 
 def naive_headline(posterior: AbstractPosterior) -> str:
-    """What the naive analyst would have believed, and how far that is from what the release supports."""
+    """Say what the naive analyst would believe, and how far that is from what the release supports."""
     naive, own = posterior.naive_estimates(), posterior.estimates()
     index = max(range(len(own)), key=lambda i: own[i].mean) if posterior.release.family.is_choice else 0
     where = f"{parameter(posterior.release, own[index].name)} {between(naive[index])}"
@@ -113,7 +113,7 @@ def naive_headline(posterior: AbstractPosterior) -> str:
 
 
 def under_the_prior(tail: float) -> str:
-    """How probable a release as extreme as the one at hand was before it was made."""
+    """State the prior probability of a release as extreme as this one."""
     probability = number(tail, 0.1 * tail) if tail >= 1e-12 else "less than 10⁻¹²"
     return f"Under the prior, the probability of a release as extreme as this one is {probability}."
 

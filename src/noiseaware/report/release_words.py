@@ -7,7 +7,7 @@ import numpy as np
 
 from noiseaware.evidence.possible import FAR, farthest
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractNumberFamily, Categorical
+from noiseaware.family import AbstractFamily, AbstractNumberFamily
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
 from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, plain
 from noiseaware.report.number import number, shown
@@ -55,7 +55,7 @@ def guarantee(release: Release) -> str:
 
 
 def records(release: Release) -> str:
-    """How many records there are, as far as is known."""
+    """State the number of records, as far as it is known."""
     if release.n_mechanism is None:
         return f"{release.n:,}"
     law, scale = _LAWS[type(release.n_mechanism)]
@@ -63,7 +63,7 @@ def records(release: Release) -> str:
 
 
 def _person(release: Release) -> str | None:
-    """Whose records are summed, and how many of each."""
+    """Say whose records are summed, and how many of each."""
     unit, most = release.origin.unit, release.origin.max_records
     return None if unit is None else f"one for each {shown(unit)}, of whose records at most {most:,} are summed"
 
@@ -71,9 +71,9 @@ def _person(release: Release) -> str | None:
 def outside(release: Release) -> str:
     """The bounds, and what becomes of a record outside them."""
     family = release.family
-    if isinstance(family, Categorical):
+    if family.is_choice:
         other = "; any other record counts as the first" if release.origin.missing is None else ""
-        return f"levels {', '.join(shown(v) for v in family.levels)}{other}"
+        return f"levels {', '.join(shown(v) for v in _levels(family))}{other}"
     if (intervals := getattr(family, "intervals", None)) and len(intervals) > 1:
         named = zip(family.columns, intervals, strict=True)
         each = ", ".join(f"{shown(column)} {number(low)} to {number(high)}" for column, (low, high) in named)
@@ -87,8 +87,14 @@ def outside(release: Release) -> str:
     return f"{interval}; a record outside is {becomes}"
 
 
+def _levels(family: AbstractFamily) -> tuple:
+    """Return the levels whose probabilities are the parameter."""
+    ((_, levels),) = family.axes[family.parameters[0]]
+    return levels
+
+
 def missing(release: Release) -> str | None:
-    """What became of a cell that holds no value of its column's kind, where the release says it."""
+    """Say what a cell counted as that holds no value of its column's kind, where the release does."""
     match release.origin.missing:
         case None:
             return None
@@ -108,9 +114,9 @@ def missing(release: Release) -> str | None:
 
 
 def _no_value(release: Release) -> str:
-    """What a missing cell is, by the kinds of the columns."""
+    """Say which cells are missing, by the kinds of the columns."""
     family, origin = release.family, release.origin
-    if isinstance(family, Categorical):
+    if family.is_choice:
         return "none of the levels"
     if set(family.yes_or_no) != set(family.columns):
         return "empty or unreadable" if family.yes_or_no else "empty or no number"
@@ -125,10 +131,10 @@ def _in_brackets(words: Sequence[str]) -> str:
 
 
 def _value(release: Release, value: float | str) -> str:
-    """What a missing cell of the one column counts as, and what that is in the family."""
+    """State the value of a missing cell of the one column, and its part in the family."""
     family = release.family
-    if isinstance(family, Categorical):
-        return shown(value) + ", the first level" * (value == family.levels[0])
+    if family.is_choice:
+        return shown(value) + ", the first level" * (value == _levels(family)[0])
     if family.yes_or_no:
         return "yes" if value else "no"
     bounds = getattr(family, "bounds", None) or (math.nan, math.nan)
@@ -164,7 +170,7 @@ def released(release: Release, most: int | None = None) -> str:
 
 
 def _units(release: Release) -> str:
-    """What second moments are of."""
+    """Name the units of second moments."""
     is_scaled = getattr(release.family, "intervals", None) is not None
     return " (of numbers in units of half the bounds' width from their centre)" * is_scaled
 
@@ -178,7 +184,7 @@ def facts(release: Release) -> list[tuple[str, str]]:
     known = [
         ("Columns" if len(release.family.columns) > 1 else "Column", column or None),
         ("Group", ", ".join(f"{shown(c)} = {shown(str(level))}" for c, level in origin.group) or None),
-        ("Records", f"{records(release)}, {release.family.title or shown(release.family.name)}"),
+        ("Records", f"{records(release)}, {release.family.records or shown(release.family.name)}"),
         ("Persons", _person(release)),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
         ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
@@ -195,7 +201,7 @@ def facts(release: Release) -> list[tuple[str, str]]:
 
 
 def _chosen(release: Release) -> str:
-    """How private bounds came about."""
+    """Say how private bounds were chosen."""
     origin, words = release.origin, "chosen privately from the data"
     if origin.bounds_quantiles:
         many = "quantiles" if len(origin.bounds_quantiles) > 1 else "quantile"
@@ -205,7 +211,7 @@ def _chosen(release: Release) -> str:
 
 
 def brief(release: Release) -> str:
-    """A release in one line."""
+    """Write a release in one line."""
     column = f" of {shown(', '.join(release.family.columns))}" if release.family.columns else ""
     promise = f", {release.guarantee}" if release.guarantee else ""
     head = f"{release.family.name.replace('_', ' ')} release{column}: n = {records(release)}"
@@ -224,7 +230,7 @@ def impossible(release: Release) -> str | None:
     if found.distance <= FAR and release.n_mechanism is not None:
         return None  # of some number of records, it may be one that a table has
     if found.statistic is None:
-        if isinstance(release.family, Categorical):
+        if release.family.is_choice:
             subject, why = "The released counts", f", since they add up to {number(found.value)} and not to n"
         else:
             subject, why = "The released sums", ", since a variance would be negative"

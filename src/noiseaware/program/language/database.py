@@ -11,16 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from noiseaware.check import whole
 from noiseaware.privacy import Neighbours, Number, check_neighbours, plain
 from noiseaware.program.language.escape import Escape, Guarded, here
 from noiseaware.program.language.expression import Draw, Record, Size, Statistic, Term, constant, term
 from noiseaware.program.language.frozen import frozen
-
-if TYPE_CHECKING:
-    from noiseaware.program.language.mechanism import Mechanism, Mechanisms
 
 Level = str | int | bool
 Bounds = tuple[Fraction, Fraction]
@@ -205,7 +202,7 @@ class Database(Guarded):
     described: ClassVar[str] = "a database"  # type: ignore[misc]
     offers: ClassVar[tuple[str, ...]] = ("size", "count", "counts", "sum", "moments", "map")  # type: ignore[misc]
     _records: Records
-    _mechanisms: "Mechanisms"
+    _mechanisms: Any
     _mapped: "Mapped | None" = None
 
     @property
@@ -263,7 +260,7 @@ class Database(Guarded):
         return self._records.adjacency == "add_remove" if isinstance(node, Size) else True
 
     @property
-    def mechanisms(self) -> "Mechanisms":
+    def mechanisms(self) -> Any:
         """The mechanisms of the program that it is traced for."""
         return self._mechanisms
 
@@ -284,12 +281,12 @@ class Mapped:
 
     source: Database
     record: Record
-    mechanisms: "tuple[Mechanism, ...]"
+    mechanisms: tuple[Any, ...]
     result: Draw
     line: str
 
 
-def told(mechanism: "Mechanism", records: Records) -> Records:
+def told(mechanism: Any, records: Records) -> Records:
     """The public side of noisy records: levels if the candidates were the levels, else any number."""
     candidates = [constant(c) for c in getattr(mechanism, "candidates", ()) if isinstance(c, Term)]
     if candidates and records.levels and candidates == [Fraction(place) for place in range(len(records.levels))]:

@@ -3,21 +3,19 @@
 A term is a number that is not there yet. Its leaves are constants, statistics of the database and draws of mechanisms;
 a term is *private* if a statistic or a record reaches it other than through a draw. Terms are compared as objects: the
 same draw used twice is one draw.
+
+Leaves know the database, distribution or mechanism that they come from. These are made of terms, so that their classes
+stand above this file, and no type is named for them here.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from noiseaware.program.language.escape import Escape, Guarded, here
 from noiseaware.program.language.frozen import frozen
 from noiseaware.program.language.operation import operations
-
-if TYPE_CHECKING:
-    from noiseaware.program.language.database import Database
-    from noiseaware.program.language.distribution import Distribution
-    from noiseaware.program.language.mechanism import Mechanism
 
 
 class Term(Guarded):
@@ -107,7 +105,7 @@ class Constant(Term):
 class Size(Term):
     """The number of records."""
 
-    database: "Database"
+    database: Any
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         raise Escape("size is an attribute of the database: write db.size, without brackets.", here())
@@ -117,7 +115,7 @@ class Size(Term):
 class Statistic(Term):
     """A sum over the records, by its place among those of the database."""
 
-    database: "Database"
+    database: Any
     index: int
 
 
@@ -125,7 +123,7 @@ class Statistic(Term):
 class Record(Term):
     """One record, within `map` or `observe`; of a level or a Boolean, its place among the levels."""
 
-    database: "Database"
+    database: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,7 +145,7 @@ class Operation(Term):
 class Draw(Term):
     """The output of a mechanism: the one way from a private value to a public one."""
 
-    mechanism: "Mechanism"
+    mechanism: Any
     index: int = 0
 
 
@@ -156,15 +154,15 @@ class Distance(Term):
     """The distance of two distributions."""
 
     metric: str
-    left: "Distribution"
-    right: "Distribution"
+    left: Any
+    right: Any
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sample(Term):
     """One draw from a distribution, made when the program runs."""
 
-    distribution: "Distribution"
+    distribution: Any
 
 
 TERMS = frozenset({Constant, Size, Statistic, Record, Variable, Operation, Draw, Distance, Sample})
