@@ -248,7 +248,7 @@ def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> d
 
 
 def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None = None) -> dict[int, Sum]:
-    """Return the moments for Σu_j and Σu_j² of each column, by their places among the statistics of `dimension` columns."""
+    """Return the moments for Σu_j and Σu_j² of each column, by their places among those of `dimension` columns."""
     d, columns, sums = family.dimension, prior.columns(), {}
     places = {pair: (dimension or d) + k for k, pair in enumerate(pairs)}
     for j in range(d):

@@ -67,7 +67,7 @@ def bands(
 
 
 def _places(posterior: AbstractPosterior, family: LinearRegression) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return for each covariate where it is held, the ends of its axis, and where most records are, by the noisy moments."""
+    """Return each covariate's held value, the ends of its axis, and where most records are by the noisy moments."""
     release, p = posterior.release, len(family.x)
     with jax.enable_x64(True):
         mean, scatter = family.split(family.project(jnp.asarray(release.values), release.likely_n), release.likely_n)
