@@ -209,7 +209,7 @@ def test_a_normal_prior_is_for_regressions_of_counts_too(name, run):
     model = getattr(na.family, name)(["age"], "ill", bounds={"age": (0, 100), "ill": (0, 1)})
     model.check_prior(parse("normal(0, 4)"))
     told = " ".join(run("infer", "--help").stdout.split())
-    assert "normal for logistic_regression and poisson_regression" in told
+    assert "for logistic_regression and poisson_regression, normal, with the intercept last" in told
 
 
 def test_delta_of_a_ledger_is_for_all_releases(run):

@@ -13,6 +13,7 @@ from noiseaware.cli.failure import Unfit, say
 from noiseaware.cli.prior import EXAMPLES, parse
 from noiseaware.cli.progress import Quiet, say_done, working
 from noiseaware.family import BUILT_IN
+from noiseaware.report.number import listed
 
 if TYPE_CHECKING:
     from noiseaware.evidence.release import Release
@@ -26,7 +27,7 @@ METHODS = (
 _AT = 'Predict y of a new record (regression): "age=40, bmi=25"; repeatable.'
 _At = Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help=_AT)]
 _TAKERS = {prior: [name for name, own in BUILT_IN.items() if own == prior] for prior in BUILT_IN.values()}
-_PRIORS = "; ".join(f"{', '.join(names)}: {prior}" for prior, names in _TAKERS.items())
+_PRIORS = "; ".join(f"for {listed(names)}, {prior}" for prior, names in _TAKERS.items())
 HELP = f"""Find what a release supports: the posterior, with the noise accounted for.
 
 [bold]Example[/bold]
