@@ -289,6 +289,10 @@ class AbstractScalarFamily(AbstractNumberFamily):
     def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
         return self.sensitivity(neighbours, bounds=bounds) ** 2
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Return mean, variance and third cumulant of an unaltered record, where they are known in closed form."""
+        return None
+
     @abc.abstractmethod
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         """The least and the greatest sum of n unaltered records."""

@@ -63,6 +63,10 @@ class AbstractSuccesses(AbstractScalarFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.clip(s, 0, n * self.trials)
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        variance = self.trials * theta * (1 - theta)
+        return self.trials * theta, variance, variance * (1 - 2 * theta)
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, n * self.trials
 

@@ -63,6 +63,9 @@ class Exponential(AbstractUnboundedFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return 1 / theta, 1 / theta**2, 2 / theta**3
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf
 

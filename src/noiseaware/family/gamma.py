@@ -100,6 +100,9 @@ class GammaRate(AbstractUnboundedFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.shape / theta, self.shape / theta**2, 2 * self.shape / theta**3
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf
 

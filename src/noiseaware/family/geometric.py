@@ -68,6 +68,9 @@ class Geometric(AbstractUnboundedFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return (1 - theta) / theta, (1 - theta) / theta**2, (1 - theta) * (2 - theta) / theta**3
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf
 

@@ -98,6 +98,9 @@ class NormalMean(AbstractUnboundedFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return s
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return theta, np.full_like(theta, self.variance), np.zeros_like(theta)
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return -jnp.inf, jnp.inf
 

@@ -67,6 +67,9 @@ class Poisson(AbstractUnboundedFamily):
     def project(self, s: Num[Array, "1"], n: Numeric) -> Float[Array, "1"]:
         return jnp.maximum(s, 0)
 
+    def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return theta, theta, theta
+
     def possible(self, n: Numeric) -> tuple[Numeric, Numeric]:
         return 0.0, jnp.inf
 

@@ -20,18 +20,12 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import (
     AbstractFamily,
     AbstractGeneralizedLinear,
-    Bernoulli,
-    Binomial,
+    AbstractScalarFamily,
     Categorical,
-    Exponential,
-    GammaRate,
     GammaShapeRate,
-    Geometric,
     LinearRegression,
     MultivariateNormal,
-    NormalMean,
     NormalMeanVariance,
-    Poisson,
 )
 from noiseaware.family.recorded import Recorded, normal, unaltered
 from noiseaware.posterior import predictive_sum
@@ -61,13 +55,12 @@ def tail(release: Release, prior: AbstractPrior) -> float | None:
     with np.errstate(all="ignore"):  # quantiles of a prior without a tail may be 0 or infinite: they are left out
         prior = family.completed(prior)
         laws = predictive_sum.laws(family, prior, n)
-        is_closed = bool(laws) and release.n_mechanism is None and not getattr(family, "is_altered", False)
+        is_closed = bool(laws) and release.n_mechanism is None and not family.is_altered
         if is_closed:
             found = [_two_sided(release, k, None, law) for k, law in laws.items()]
             if None not in found:
                 return _most_extreme(found)
-        if not family.is_integer and n * getattr(family, "shape", 1.0) >= 1:
-            laws = {}  # not so skewed that the cube root would not do
+        laws = {k: law for k, law in laws.items() if law.is_skewed}  # where the cube root would not do
         sums = _sums(family, prior)
         return _most_extreme([_two_sided(release, k, one, laws.get(k)) for k, one in sums.items()])
 
@@ -152,14 +145,9 @@ def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
     """By the place of the statistic."""
     match family:
         case Categorical():
-            return {k: _counted(marginal, 1) for k, marginal in enumerate(prior.marginals())}
-        case Bernoulli() | Binomial():
-            (marginal,) = prior.marginals()
-            return {0: _counted(marginal, family.trials)}
-        case NormalMean() | Exponential() | GammaRate() | Poisson() | Geometric():
-            (marginal,) = prior.marginals()
-            weight, theta = _nodes(marginal)
-            return {0: _of_records(family, weight, {family.parameters[0]: theta})}
+            return {k: _counted(marginal) for k, marginal in enumerate(prior.marginals())}
+        case AbstractScalarFamily():
+            return _of_records(family, *prior.marginals())
         case NormalMeanVariance():
             _, variance = prior.marginals()
             weight, draws = _normal_nodes(float(prior.mean), variance, float(prior.precision))  # type: ignore[attr-defined]
@@ -194,34 +182,24 @@ def _normal_nodes(
     return np.outer(weight, np.exp(-0.5 * _NORMAL_NODES**2)).ravel(), draws
 
 
-def _counted(prior: AbstractScalarPrior, trials: int) -> Sum:
+def _counted(prior: AbstractScalarPrior) -> Sum:
     weight, theta = _nodes(prior)
-    variance = trials * theta * (1 - theta)
-    return Sum(weight, trials * theta, variance, variance * (1 - 2 * theta))
+    variance = theta * (1 - theta)
+    return Sum(weight, theta, variance, variance * (1 - 2 * theta))
 
 
-def _of_records(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> Sum:
+def _of_records(family: AbstractScalarFamily, prior: AbstractScalarPrior) -> dict[int, Sum]:
     """Return the moments for a sum of the values themselves, clamped or dropped."""
-    mean, variance, third = _plain(family, draws)
-    if (found := family.recorded(draws)) is not None:
+    weight, theta = _nodes(prior)
+    cumulants = family.cumulants(theta)
+    if cumulants is None:
+        return {}
+    mean, variance, third = cumulants
+    if (found := family.recorded({family.parameters[0]: theta})) is not None and family.bounds is not None:
         mean, variance = _summed(family, found, found.mean)
         low, high = family.bounds
         third = np.minimum(third, (high - low) * variance)  # |κ₃| of what lies between two ends
-    return Sum(weight, mean, variance, third)
-
-
-def _plain(family, draws: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, variance and third cumulant of an unaltered record."""
-    theta = next(iter(draws.values()))
-    match family:
-        case NormalMean():
-            return theta, np.full_like(theta, family.variance), np.zeros_like(theta)
-        case Poisson():
-            return theta, theta, theta
-        case Geometric():
-            return (1 - theta) / theta, (1 - theta) / theta**2, (1 - theta) * (2 - theta) / theta**3
-    shape = getattr(family, "shape", 1.0)
-    return shape / theta, shape / theta**2, 2 * shape / theta**3
+    return {0: Sum(weight, mean, variance, third)}
 
 
 def _summed(family, found: Recorded, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -46,6 +46,8 @@ class Law(NamedTuple):
     above: Probability
     log_mass: Probability | None
     greatest: float = math.inf
+    is_skewed: bool = True
+    """True if the sum is too far from normal for an expansion about it."""
 
 
 def laws(family: AbstractFamily, prior: AbstractPrior, n: int) -> dict[int, Law]:
@@ -61,9 +63,10 @@ def laws(family: AbstractFamily, prior: AbstractPrior, n: int) -> dict[int, Law]
             return {0: _failures(prior.marginals()[0], n)}  # type: ignore[arg-type]
         case Poisson():
             return {0: _counts(float(prior.shape), float(prior.rate), n)}  # type: ignore[attr-defined]
-        case Exponential() | GammaRate():
-            shape = n * getattr(family, "shape", 1.0)
-            return {0: _gamma(float(prior.shape), float(prior.rate), shape)}  # type: ignore[attr-defined]
+        case Exponential():
+            return {0: _gamma(float(prior.shape), float(prior.rate), n)}  # type: ignore[attr-defined]
+        case GammaRate():
+            return {0: _gamma(float(prior.shape), float(prior.rate), n * family.shape)}  # type: ignore[attr-defined]
     return {}
 
 
@@ -176,4 +179,4 @@ def _gamma(shape: float, rate: float, own: float) -> Law:
         size = np.maximum(t, 0)
         return np.where(t <= 0, 0.0, special.betainc(own, shape, size / (rate + size)))
 
-    return Law(below, above, None)
+    return Law(below, above, None, is_skewed=own < 1)
