@@ -47,15 +47,15 @@ def _place(text: str) -> dict[str, float]:
 
 
 def predicted(posterior: "Posterior", records: list[dict[str, float]]) -> tuple[list["Estimate"], list["Estimate"]]:
-    """y of each record, and what someone who does not know of the noise would say of it."""
+    """Estimate y of each record, and what someone who does not know of the noise would say of it."""
     import numpy as np
 
     from noiseaware.posterior import estimate
     from noiseaware.posterior.prediction import of_conjugate
 
-    family = posterior.release.family
-    rows = [[record[name] for name in family.x] for record in records]  # type: ignore[attr-defined]
-    _, laws = of_conjugate(posterior.naive.parts["regression"], np.array(rows))  # type: ignore[attr-defined]
-    names = [f"{family.y} at {', '.join(f'{k} = {v:g}' for k, v in record.items())}" for record in records]  # type: ignore[attr-defined]
+    line = posterior.release.family.predictor
+    rows = [[record[name] for name in line.x] for record in records]
+    _, laws = of_conjugate(line.parted(posterior.naive)[0], np.array(rows))
+    names = [f"{line.y} at {', '.join(f'{k} = {v:g}' for k, v in record.items())}" for record in records]
     own = [estimate.of_draws(name, draws) for name, draws in zip(names, posterior.predict(rows).draws.T, strict=True)]
     return own, [estimate.of_conjugate(name, law) for name, law in zip(names, laws, strict=True)]

@@ -33,15 +33,14 @@ def model(name: str, prior: "AbstractPrior", given: dict[str, Any]) -> "Abstract
     """A family by its name, or a person's own by where it is; options that are None were not given."""
     from noiseaware.cli import own
     from noiseaware.cli.recipe import family
-    from noiseaware.prior import Dirichlet
 
     given = {option: value for option, value in given.items() if value is not None}
     if ":" in name:
         return own.family(name, given)
     if name == "binomial":
         given = {"trials": 1, **given}
-    if name == "categorical" and isinstance(prior, Dirichlet):
-        given = {"levels": list(range(len(prior.concentration))), **given}
+    if name == "categorical" and (count := len(prior.marginals())) > 1:
+        given = {"levels": list(range(count)), **given}
     return family({"family": name, **_columns(name, prior), **given})
 
 

@@ -11,7 +11,7 @@ Of several sums the most extreme counts, times their number (Bonferroni).
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -141,7 +141,7 @@ def _noisy_cdf(x: np.ndarray, sd: np.ndarray, variance: float, *, is_laplace: bo
 # ---- what one record adds ------------------------------------------------------------------------------------
 
 
-def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
+def _sums(family: AbstractFamily, prior: Any) -> dict[int, Sum]:
     """By the place of the statistic."""
     match family:
         case Categorical():
@@ -150,7 +150,7 @@ def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
             return _of_records(family, *prior.marginals())
         case NormalMeanVariance():
             _, variance = prior.marginals()
-            weight, draws = _normal_nodes(float(prior.mean), variance, float(prior.precision))  # type: ignore[attr-defined]
+            weight, draws = _normal_nodes(float(prior.mean), variance, float(prior.precision))
             return _with_squares(family, weight, draws)
         case GammaShapeRate():
             (first, shape), (second, rate) = (_nodes(part, 61) for part in prior.marginals())
@@ -160,7 +160,7 @@ def _sums(family: AbstractFamily, prior: AbstractPrior) -> dict[int, Sum]:
         case MultivariateNormal():
             return _of_columns(family, prior, family.pairs)
         case LinearRegression() | AbstractGeneralizedLinear():
-            return _of_regression(family, *family.parted(prior))  # type: ignore[arg-type]
+            return _of_regression(family, *family.parted(prior))
     return {}
 
 

@@ -13,7 +13,7 @@ Small counts and very skewed sums are far from normal, so that no expansion abou
 import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -29,7 +29,7 @@ from noiseaware.family import (
     Poisson,
 )
 from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Identity
-from noiseaware.prior import AbstractPrior, Beta
+from noiseaware.prior import Beta
 
 _SHARES = special.expit(np.linspace(-25.0, 25.0, 401))
 _WEIGHTS = _SHARES * _SHARES[::-1] / (_SHARES * _SHARES[::-1]).sum()
@@ -50,23 +50,23 @@ class Law(NamedTuple):
     """True if the sum is too far from normal for an expansion about it."""
 
 
-def laws(family: AbstractFamily, prior: AbstractPrior, n: int) -> dict[int, Law]:
+def laws(family: AbstractFamily, prior: Any, n: int) -> dict[int, Law]:
     """By the place of the statistic, as if no bounds altered the records; none where there is no closed form."""
     if n < 1:
         return {}
     match family:
         case Categorical():
-            return {k: _successes(marginal, n) for k, marginal in enumerate(prior.marginals())}  # type: ignore[arg-type]
+            return {k: _successes(marginal, n) for k, marginal in enumerate(prior.marginals())}
         case Bernoulli() | Binomial():
-            return {0: _successes(prior.marginals()[0], n * family.trials)}  # type: ignore[arg-type]
+            return {0: _successes(prior.marginals()[0], n * family.trials)}
         case Geometric():
-            return {0: _failures(prior.marginals()[0], n)}  # type: ignore[arg-type]
+            return {0: _failures(prior.marginals()[0], n)}
         case Poisson():
-            return {0: _counts(float(prior.shape), float(prior.rate), n)}  # type: ignore[attr-defined]
+            return {0: _counts(float(prior.shape), float(prior.rate), n)}
         case Exponential():
-            return {0: _gamma(float(prior.shape), float(prior.rate), n)}  # type: ignore[attr-defined]
+            return {0: _gamma(float(prior.shape), float(prior.rate), n)}
         case GammaRate():
-            return {0: _gamma(float(prior.shape), float(prior.rate), n * family.shape)}  # type: ignore[attr-defined]
+            return {0: _gamma(float(prior.shape), float(prior.rate), n * family.shape)}
     return {}
 
 

@@ -6,7 +6,7 @@ coordinate v = g(θ) that takes its support to the whole line or space, in which
 
 import abc
 from dataclasses import fields
-from typing import Self
+from typing import Any, Self
 
 import equinox as eqx
 import jax
@@ -127,7 +127,7 @@ def precision_matrix(value, size: int, *, name: str = "precision") -> np.ndarray
     return given
 
 
-def check_number(name: str, value: object, *, positive: bool, is_single: bool = False) -> None:
+def check_number(name: str, value: Any, *, positive: bool, is_single: bool = False) -> None:
     """Refuse a parameter that is not finite (or not positive); what JAX holds passes, and a matrix need not be > 0.
 
     Most may be an array, of a prior for each of several; one that is single may not.
@@ -135,7 +135,7 @@ def check_number(name: str, value: object, *, positive: bool, is_single: bool = 
     if isinstance(value, jax.Array):
         return
     rule = "positive and finite" if positive else "finite"
-    if is_single and np.ndim(value):  # type: ignore[arg-type]
+    if is_single and np.ndim(value):
         raise ValueError(f"{name} must be one number, {rule}, got {shown(value)}.")
     try:
         given = np.asarray(value, dtype=float)

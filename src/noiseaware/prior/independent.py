@@ -65,7 +65,7 @@ class Independent(AbstractRealPrior):
 
     @property
     def _coordinates(self) -> list[int]:
-        return [part.num_coordinates for part in self.priors]  # type: ignore[attr-defined]
+        return [part.num_coordinates for part in self.parts.values()]
 
     @property
     def num_coordinates(self) -> int:

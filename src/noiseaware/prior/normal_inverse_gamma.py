@@ -55,7 +55,7 @@ class NormalInverseGamma(AbstractRealPrior):
         if not self.is_vector:
             mean = self.mean + jnp.sqrt(variance / self.precision) * jax.random.normal(key_mean, shape)
             return jnp.stack([mean, variance], axis=-1)
-        d = len(self.mean)  # type: ignore[arg-type]
+        d = jnp.size(self.mean)
         z = jax.random.normal(key_mean, (*shape, d)).reshape(-1, d).T
         spread = solve(cholesky(jnp.asarray(self.precision)), z, transposed=True)
         mean = self.mean + jnp.sqrt(variance)[..., None] * spread.T.reshape(*shape, d)
@@ -71,7 +71,7 @@ class NormalInverseGamma(AbstractRealPrior):
 
     def log_normalizer(self) -> Float[Array, ""]:
         if self.is_vector:
-            d, log_determinant = len(self.mean), jnp.linalg.slogdet(jnp.asarray(self.precision))[1]  # type: ignore[arg-type]
+            d, log_determinant = jnp.size(self.mean), jnp.linalg.slogdet(jnp.asarray(self.precision))[1]
         else:
             d, log_determinant = 1, jnp.log(self.precision)
         normal = 0.5 * (d * jnp.log(2 * jnp.pi) - log_determinant)
