@@ -245,7 +245,7 @@ def _of_regression(family, line: AbstractPrior, covariates: AbstractPrior) -> di
         return {}
     intervals = None if family.intervals is None else family.intervals[:-1]
     sums = _of_columns(MultivariateNormal(family.x, intervals), covariates, family.pairs, family.dimension)
-    return sums | (_of_response(family, line, covariates) if isinstance(line, NormalInverseGamma) else {})
+    return sums | (_of_response(family, line, covariates) if family.predictor is not None else {})
 
 
 def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWishart) -> dict[int, Sum]:
