@@ -239,7 +239,7 @@ def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None 
     return sums
 
 
-def _of_regression(family, line: AbstractPrior, covariates: AbstractPrior) -> dict[int, Sum]:
+def _of_regression(family, line: Any, covariates: AbstractPrior) -> dict[int, Sum]:
     """Return what a record adds to the sums of covariates and, where it is linear, of y."""
     if not isinstance(covariates, NormalInverseWishart):
         return {}
