@@ -237,13 +237,13 @@ def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None 
     return sums
 
 
-def _of_regression(family, line: AbstractPrior, covariates: AbstractPrior) -> dict[int, Sum]:
+def _of_regression(family, line: Any, covariates: AbstractPrior) -> dict[int, Sum]:
     """Return what a record adds to the sums of covariates and, where it is linear, of y."""
     if not isinstance(covariates, NormalInverseWishart):
         return {}
     intervals = None if family.intervals is None else family.intervals[:-1]
     sums = _of_columns(MultivariateNormal(family.x, intervals), covariates, family.pairs, family.dimension)
-    return sums | (_of_response(family, line, covariates) if isinstance(line, NormalInverseGamma) else {})
+    return sums | (_of_response(family, line, covariates) if family.predictor is not None else {})
 
 
 def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWishart) -> dict[int, Sum]:
