@@ -8,13 +8,10 @@ of each count are worked out on a lattice, with convolutions by the FFT, and the
 compared.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.special import gammaln
 
-if TYPE_CHECKING:
-    from noiseaware.study.width import Noise
+from noiseaware.study.noise import Noise
 
 _CELLS, _FEWEST = 2048, 200  # of a lattice, at most and, of so many records, at least
 _MOST_LEVELS = 32  # of more, what has to add up to n lies so far from what is likely that the FFT's round-off shows
@@ -25,7 +22,7 @@ _DRAWS = 200  # of each probability
 _NEVER = -1e300
 
 
-def narrowing(concentration: np.ndarray, n: float, noise: "Noise", factor: float, tails: tuple) -> float:
+def narrowing(concentration: np.ndarray, n: float, noise: Noise, factor: float, tails: tuple) -> float:
     """The mean width given all noisy counts, over that given each level's own of `factor` times the variance.
 
     One number for all levels: they hardly differ in it, and it takes fewer tables.

@@ -6,12 +6,9 @@ Laplace noise is normal noise whose variance τ is drawn from an exponential law
 it. The interval of each number is that of the weighted draws. Where a few draws have all the weight, they say nothing.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-if TYPE_CHECKING:
-    from noiseaware.study.width import Noise
+from noiseaware.study.noise import Noise
 
 DRAWS = 4000
 _WEIGHTED = 60.0  # so many draws of equal weight, at least, for an interval
@@ -25,7 +22,7 @@ def widths(
     covariance: np.ndarray,
     truths: np.ndarray,
     n: float,
-    noise: "Noise",
+    noise: Noise,
     tails: tuple[float, float],
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """The width of each number's interval for a table of each truth, and whether enough draws say so.

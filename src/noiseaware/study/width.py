@@ -32,9 +32,10 @@ from noiseaware.family import (
     LinearRegression,
 )
 from noiseaware.likelihood import moment
-from noiseaware.posterior.estimate import PROBABILITY, numbers
+from noiseaware.posterior.estimate import PROBABILITY, entries, numbers
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.study import tally, weighting
+from noiseaware.study.noise import Noise
 
 _TAIL = 1e-7  # of the prior, left out
 _NODES = 240  # of the line
@@ -57,25 +58,6 @@ ERROR_OF_TWO = 0.1
 ERROR_OF_MORE = 0.25  # regressions and several columns, of which too few settings were simulated to say less
 TAILS = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
 _Z = float(ndtri(TAILS[1]))
-
-
-class Noise(NamedTuple):
-    """The noise of each released sum, as far as a width depends on it."""
-
-    variance: np.ndarray
-    is_laplace: bool
-    variance_of_n: float
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> "Noise":
-        """Return the noise of a release, or of one that is planned."""
-        mechanism = evidence.mechanism
-        with jax.enable_x64(True):
-            variance = np.atleast_1d(np.asarray(mechanism.variance, dtype=float))
-            return cls(variance, mechanism.is_laplace, evidence.count.variance)
-
-    def less(self, factor: float) -> "Noise":
-        return self._replace(variance=self.variance * factor)
 
 
 class Line(NamedTuple):
@@ -164,9 +146,8 @@ class Lines:
         if isinstance(family, Categorical):
             self.concentration = np.array([float(line.a) for line in own])  # type: ignore[attr-defined]
             different = {a: Line.of_level(p) for a, p in dict(zip(self.concentration, own, strict=True)).items()}
-            self.lines = {
-                f"theta[{level}]": different[a] for level, a in zip(family.levels, self.concentration, strict=True)
-            }
+            names = [entry.name for entry in entries(family, family.parameters[0])]
+            self.lines = {name: different[a] for name, a in zip(names, self.concentration, strict=True)}
             # that the counts add up to n tells of each what the others' noise lets through
             self.factor = 1 - 1 / len(own)
         else:
