@@ -8,7 +8,6 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.evidence.release import NoisyCount, Release, likely
 from noiseaware.family import AbstractGeneralizedLinear
-from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, Numeric
 
 
@@ -41,7 +40,7 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
         return "It takes the released value for the true one, and a normal law about the fit of its moments."
     if not release.family.is_natural:
         return "It takes the released value for the true one, and a simple law about the fit of its moments."
-    if isinstance(release.mechanism, Identity) and not getattr(release.family, "is_altered", False):
+    if not release.mechanism.is_noisy and not getattr(release.family, "is_altered", False):
         return None
     return (
         "It takes the released value for the true one, and so leaves out the noise and any record outside the bounds."

@@ -20,8 +20,8 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Int, Key
 
 from noiseaware.evidence.release import NoisyCount
-from noiseaware.likelihood import line, private_count
-from noiseaware.mechanism import AbstractLaw, AbstractMechanism
+from noiseaware.likelihood import line
+from noiseaware.mechanism import AbstractLaw, AbstractMechanism, AbstractTilt
 from noiseaware.prior import Dirichlet, Numeric
 
 _MOST_BLOCKS = 2**16
@@ -43,20 +43,22 @@ class Total(NamedTuple):
 
     def wanted(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
         """The n at which log p(ñ | n) has this slope; of Laplace noise, the kink."""
-        shift = 0.0 if self.mechanism.is_laplace else self.mechanism.spread**2 * tilt
-        return jnp.maximum(self.value, 1.0) - shift
+        return jnp.maximum(self.value, 1.0) - self._noise.place(tilt)
 
     def held(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
         """The tilt, within the slopes that log p(ñ | n) has."""
-        steepest = 1 / jnp.asarray(self.mechanism.spread)
-        return jnp.clip(tilt, -steepest, steepest) if self.mechanism.is_laplace else tilt
+        return self._noise.limited(tilt)
+
+    @property
+    def _noise(self) -> AbstractTilt:
+        return self.mechanism.continuous().tilt
 
 
 def total_of(count: int | NoisyCount) -> float | Total:
     """The total of the counts: a noisy one is within reach of what was released."""
     if not isinstance(count, NoisyCount):
         return float(count)
-    most = count.likely + math.ceil(private_count.reach(count.mechanism) * count.mechanism.spread)  # type: ignore[operator]
+    most = count.likely + math.ceil(count.mechanism.reach * count.mechanism.spread)  # type: ignore[operator]
     return Total(jnp.asarray(float(count.value)), count.mechanism, jnp.asarray(float(most)))
 
 

@@ -22,7 +22,6 @@ from noiseaware.mechanism import AbstractMechanism
 
 _FEW = 64  # whole numbers that are all listed
 _BULK = 5.0  # scales of the noise of n in which nodes are evenly spread
-_REACH = {True: 45.0, False: 9.0}  # scales of its noise, Laplace or Gaussian, within which a private n lies
 _FINER = 8  # interpolated points from one node to the next; every whole number where these are nearer
 _DEPTH = 700.0  # log likelihood this far below the greatest is as good as none, and cubics through it stay finite
 _ROUGH = 5  # nodes that show where the mass is
@@ -48,17 +47,12 @@ class Sizes(eqx.Module):
         return Sizes(self.nodes[every], self.points, self.value, self.mechanism)
 
 
-def reach(mechanism: AbstractMechanism) -> float:
-    """How far from what was released a private n may lie, in scales of its noise."""
-    return _REACH[mechanism.is_laplace]
-
-
 def sizes(count: int | NoisyCount, family: AbstractFamily, mechanism: AbstractMechanism) -> float | Sizes:
     """Where to evaluate: static in number, since all is known but y; a public n is itself."""
     if not isinstance(count, NoisyCount):
         return float(count)
     scale, value = float(count.mechanism.spread), float(count.value)  # type: ignore[arg-type]
-    scales = reach(count.mechanism)
+    scales = count.mechanism.reach
     first = max(1.0, np.ceil(value - scales * scale))
     last = max(1.0, np.ceil(max(value, 1.0) + scales * scale))
     if last - first < _FEW:

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, LinearRegression, MultivariateNormal
 from noiseaware.likelihood import gaussian
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, CovariateMoments, Independent, Numeric
 
 # Of a normal's mean and variance the limit theorem was found good from n = 10 at ε ≤ 2 and from n ≈ 100 at ε = 10,
@@ -57,7 +57,7 @@ def doubt(
     """What HMC neglects of a release, or of those to be expected where y is None."""
     is_quadratic = family.as_quadratic(prior) is not None
     is_altered = getattr(family, "is_altered", False)
-    if isinstance(mechanism, Identity) or (is_quadratic and not is_altered):
+    if not mechanism.is_noisy or (is_quadratic and not is_altered):
         return Doubt(0.0, 0.0)
     found = _errors(family, prior, mechanism, y, float(n))
     normality, clamping = float(found.normality), float(found.clamping)

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Key, Num
 
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact, markov_chain
 from noiseaware.sampler.hmc import has_converged
@@ -304,7 +304,7 @@ def _check(family: AbstractFamily, prior: AbstractPrior, mechanism: AbstractMech
     """Refuse what has no latent records, or too many of them."""
     if n > MOST_RECORDS:
         raise ValueError(f"n must be at most {MOST_RECORDS} for augmentation, which walks on every record, got {n}.")
-    if isinstance(mechanism, Identity):
+    if not mechanism.is_noisy:
         raise ValueError("mechanism must have noise for augmentation, got Identity; use naive.")
     if not simulates(family, prior):
         raise ValueError("prior must be one that whole records can be drawn from for augmentation; use hmc.")

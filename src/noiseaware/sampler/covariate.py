@@ -18,7 +18,6 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractGeneralizedLinear, LinearRegression, MultivariateNormal
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.recorded import normal, normal_powers
-from noiseaware.mechanism import Identity
 from noiseaware.prior import AbstractPrior, NormalInverseWishart
 from noiseaware.sampler.exact import noise_of
 
@@ -42,7 +41,7 @@ class Belief(NamedTuple):
 
 def assumption(release: Release, prior: AbstractPrior) -> str | None:
     """A sentence on the law of the covariates, where a linear regression has one in its prior."""
-    if not isinstance(release.family, LinearRegression) or isinstance(release.mechanism, Identity):
+    if not isinstance(release.family, LinearRegression) or not release.mechanism.is_noisy:
         return None
     return NORMAL if _covariates(release, prior) is not None else None
 
@@ -67,7 +66,7 @@ def check(release: Release, prior: AbstractPrior) -> None:
 def moved(release: Release, prior: AbstractPrior) -> dict[str, tuple[float, float]]:
     """The shares of each column's records that a regression takes for lying below and above its bounds."""
     family, believed = release.family, _covariates(release, prior)
-    if believed is None or family.intervals is None or isinstance(release.mechanism, Identity):  # type: ignore[attr-defined]
+    if believed is None or family.intervals is None or not release.mechanism.is_noisy:  # type: ignore[attr-defined]
         return {}
     places = {pair: family.dimension + i for i, pair in enumerate(family.pairs)}  # type: ignore[attr-defined]
     of_y = MultivariateNormal(family.columns[-1:], family.intervals[-1:])  # type: ignore[attr-defined]

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Key
 from noiseaware.evidence.release import NoisyCount, Release
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.likelihood import counts, enumerated_count, private_count
-from noiseaware.mechanism import AbstractLaw, AbstractMechanism, Gaussian, Identity, Interval, Laplace
+from noiseaware.mechanism import AbstractLaw, AbstractMechanism, Interval
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import scalar_posterior
 
@@ -84,7 +84,7 @@ def check_interval(release: Release) -> None:
         is_possible = (np.ceil(low) <= np.floor(high)).all() and high[0] >= 0 and low[0] <= greatest
     else:
         is_possible = np.maximum(np.ceil(low), 0).sum() <= release.n <= np.floor(high).sum() and (high >= 0).all()
-    if isinstance(release.mechanism, Identity) and not is_possible:
+    if not release.mechanism.is_noisy and not is_possible:
         raise ValueError(f"within must hold counts that {release.n} records can have, got {release.within}.")
 
 
@@ -96,7 +96,7 @@ def _ends(release: Release) -> list[tuple[float, float]]:
 
 def _is_narrow(release: Release) -> bool:
     """Whether intervals about the values are so narrow against the noise on a continuous statistic as not to show."""
-    if release.family.is_integer or isinstance(release.mechanism, Identity):
+    if release.family.is_integer or not release.mechanism.is_noisy:
         return False
     most = np.min(release.noise_scale) / _FINE
     ends = zip(_ends(release), release.values.tolist(), strict=True)
@@ -106,7 +106,7 @@ def _is_narrow(release: Release) -> bool:
 def explanation(release: Release, prior: AbstractPrior | None = None) -> str | None:
     """None when the draws are exact, else one sentence that says what is neglected."""
     family, mechanism = release.family, release.mechanism
-    if isinstance(mechanism, Identity) and scalar_posterior.is_altered(family):
+    if not mechanism.is_noisy and scalar_posterior.is_altered(family):
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
     is_gridded = mechanism.is_discrete and not (family.is_integer and release.grid == 1)
     if is_gridded and np.min(mechanism.spread) < _FINE:
@@ -118,10 +118,13 @@ def explanation(release: Release, prior: AbstractPrior | None = None) -> str | N
 
 def noise_of(release: Release) -> AbstractMechanism:
     """The law of the noise in the units of the data, continuous where the statistic is."""
-    mechanism, scale = release.mechanism, release.noise_scale
-    if isinstance(mechanism, Identity) or (release.family.is_integer and release.grid == 1):
+    mechanism = release.mechanism
+    if not mechanism.is_noisy or (release.family.is_integer and release.grid == 1):
         return mechanism
-    return Laplace(scale) if mechanism.is_laplace else Gaussian(scale)
+    if mechanism.is_stepped:
+        told = f"the {release.family.name} family" if release.grid == 1 else f"a grid of {release.grid}"
+        raise ValueError(f"mechanism must be smooth for {told}, got {mechanism.title} noise, which is for counts.")
+    return mechanism.continuous(release.grid)
 
 
 def law_of(release: Release) -> AbstractLaw:
@@ -194,12 +197,17 @@ def _sampler(
     num_draws: int,
 ) -> Callable[[Key[Array, ""], Float[Array | np.ndarray, " k"]], Float[Array, "num_draws ..."]]:
     """The function from a key and one release's values to draws; sized so that it serves every row of y."""
-    if isinstance(mechanism, Identity):
+    if isinstance(mechanism, AbstractMechanism) and not mechanism.is_noisy:
         return lambda key, y: family.update(prior, family.project(jnp.asarray(y), n), n).sample(key, (num_draws,))
     if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
         total = counts.total_of(n)
         shape = counts.shape_for(prior, mechanism, y, total)
         return lambda key, y: counts.draws(key, prior, mechanism, y, total, num_draws=num_draws, shape=shape)
+    if isinstance(mechanism, AbstractMechanism) and mechanism.is_stepped:
+        if not is_count(family) or isinstance(n, NoisyCount):
+            told = "counts without bounds and with a public n"
+            raise ValueError(f"{mechanism.title} noise is for {told} under method exact; use augmentation.")
+        mechanism = Interval(mechanism, 0.0, 0.0)
     if isinstance(mechanism, Interval):
         assert isinstance(family, AbstractScalarFamily)
         assert not isinstance(n, NoisyCount)

@@ -20,9 +20,9 @@ from jaxtyping import Array, Bool, Float, Key
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.likelihood import moment
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.sampler import _noise_variance, _truncated_normal, exact, markov_chain
+from noiseaware.sampler import _truncated_normal, exact, markov_chain
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
@@ -74,7 +74,7 @@ def step(
     draw = _draw_number if y.size == 1 else _draw_vector
     s, released, is_new = draw(key_statistic, family, n * mean, n * covariance, y, state, n)
     theta = family.update(prior, s, n).sample(key_theta)
-    noise_variance = _noise_variance.draw(key_noise, mechanism, y - released)
+    noise_variance = mechanism.mixture.draw_variance(key_noise, y - released)
     return State(theta, s, noise_variance), Info(released, is_new)
 
 
@@ -199,6 +199,6 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
     sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
     if exact.serves(release.family):
         sentence += " Take method='exact' for draws of the posterior itself."
-    if isinstance(release.mechanism, Identity):
+    if not release.mechanism.is_noisy:
         return sentence + " There is no noise."
     return sentence

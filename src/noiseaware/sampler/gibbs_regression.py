@@ -24,9 +24,9 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
-from noiseaware.sampler import _noise_variance, markov_chain
+from noiseaware.sampler import markov_chain
 from noiseaware.sampler.exact import noise_of
 from noiseaware.triangular import cholesky, solve
 
@@ -81,7 +81,7 @@ def step(
     drawn = _norm_product(key_statistic, n * mean, n * covariance, y, state.noise_variance)
     s = family.project(drawn, n)
     theta = family.update_scaled(prior, *family.split(s, n), n).sample(key_theta)
-    noise_variance = _noise_variance.draw(key_noise, mechanism, y - s)
+    noise_variance = mechanism.mixture.draw_variance(key_noise, y - s)
     return State(theta, s, noise_variance), Info(jnp.abs(s - drawn).max())
 
 
@@ -212,7 +212,7 @@ class Variant:
     def explanation(self, release: Release, prior: AbstractPrior) -> str | None:
         """Never exact."""
         sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
-        if isinstance(release.mechanism, Identity):
+        if not release.mechanism.is_noisy:
             return sentence + " There is no noise."
         if not _regression(release.family).is_altered:
             return sentence

@@ -20,7 +20,7 @@ from noiseaware.baseline import naive
 from noiseaware.evidence.release import NoisyCount, Release, likely
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.likelihood import frozen_moment
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, AbstractRealPrior
 from noiseaware.sampler import _mode, _target, adequacy, markov_chain
 from noiseaware.sampler.exact import noise_of
@@ -210,7 +210,7 @@ def explanation(release: Release, prior: AbstractPrior) -> str | None:
 
 def _clips_of(release: Release, prior: AbstractPrior) -> bool:
     """Whether what the bounds did to records is in the target (see limit)."""
-    if not adequacy.has_choice(release.family, prior) or isinstance(release.mechanism, Identity):
+    if not adequacy.has_choice(release.family, prior) or not release.mechanism.is_noisy:
         return False
     with jax.enable_x64(True):
         y = jnp.asarray(release.values)
@@ -306,7 +306,7 @@ def _go_on(key, state, setting: Setting, phase: Phase, *, clips: bool, num_draws
 
 def draws(key: Key[Array, ""], release: Release, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws ..."]:
     """Draws of many chains, one after another, further apart until the chains agree or it has taken too long."""
-    if isinstance(release.mechanism, Identity):
+    if not release.mechanism.is_noisy:
         return naive.draws(key, release, prior, num_draws)
     y, mechanism, family = jnp.asarray(release.values), noise_of(release), release.family
     _check_enough(family, prior, release.count)
@@ -344,7 +344,7 @@ def batch(
     num_draws: int,
 ) -> Float[Array, "b num_draws ..."]:
     """Draws for a batch of releases that differ in y alone; of moved records all know or none, as the prior has it."""
-    if isinstance(mechanism, Identity):
+    if not mechanism.is_noisy:
         return naive.batch(keys, family, prior, mechanism, y, n, num_draws=num_draws)
     _check_enough(family, prior, n)
     clips = adequacy.clips(family, prior, mechanism, None, float(likely(n)))

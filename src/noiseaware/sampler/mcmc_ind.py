@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, LinearRegression
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart
 from noiseaware.sampler import exact, markov_chain
 
@@ -151,5 +151,5 @@ def _check(family, prior: AbstractPrior, mechanism: AbstractMechanism) -> None:
     if not isinstance(covariates, NormalInverseWishart):
         got = type(covariates).__name__
         raise ValueError(f"covariates must have a NormalInverseWishart prior for mcmc_ind, got {got}.")
-    if isinstance(mechanism, Identity):
+    if not mechanism.is_noisy:
         raise ValueError("mechanism must have noise for mcmc_ind, got Identity; use naive.")

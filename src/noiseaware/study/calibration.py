@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Key
 
 from noiseaware.evidence.release import NoisyCount, likely
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.posterior.estimate import numbers
 from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.prior import AbstractPrior
@@ -208,7 +208,7 @@ def _data_dependent(
 ) -> dict[str, np.ndarray]:
     """Functions of θ and y; E t(θ) is that of unaltered records, since any function will do."""
     found = {}
-    if exact.serves(family) and not isinstance(mechanism, Identity):
+    if exact.serves(family) and mechanism.is_noisy:
         found["log_likelihood"] = exact.log_likelihood(family, prior, mechanism, trials.y, n, theta)
     found["residual"] = _residual(family, trials.y, float(likely(n)), theta)
     return {name: np.asarray(values) for name, values in found.items()}
