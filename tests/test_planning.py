@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import noiseaware as na
+from noiseaware.mechanism import Gaussian, Laplace
 from noiseaware.study import tally, weighting
 from noiseaware.study.plan import plan
 from noiseaware.study.width import TAILS, Noise, records_worth
@@ -80,7 +81,9 @@ def test_counts_known_together_are_those_of_listing_them_all(seed):
     n, rng, concentration = 12, np.random.default_rng(seed), np.array([0.5, 1, 3])
     k = np.arange(n + 1.0)
     y = rng.uniform(-3, 15, (2, 3))
-    log_g = tally._log_count(k, 1, concentration) + tally._log_noise(y[:, :, None] - k, 2.0, is_laplace=True)
+    log_g = tally._log_count(k, 1, concentration) + tally._log_noise(
+        y[:, :, None] - k, 2.0, Noise(np.array([4.0]), Laplace.shape, 0.0)
+    )
     found = np.exp(log_g) * tally._others(np.exp(log_g))[:, :, ::-1]
     wanted = np.zeros_like(found)
     for a in range(n + 1):
@@ -100,16 +103,16 @@ def test_a_cell_of_several_counts_has_their_masses():
     np.testing.assert_allclose(np.exp(cells), wanted, rtol=1e-9)
 
 
-@pytest.mark.parametrize("is_laplace", [False, True])
-def test_weighted_draws_of_a_normal_mean_have_its_interval(is_laplace, seed):
+@pytest.mark.parametrize("law", [Gaussian, Laplace])
+def test_weighted_draws_of_a_normal_mean_have_its_interval(law, seed):
     """θ ~ N(0, 1), y ~ N(10 θ, 10) and noise of variance 300; of Laplace noise, by a grid of θ."""
     theta = np.random.default_rng(seed).normal(size=20_000)
-    law = Noise(np.array([300.0]), is_laplace, 0.0)
+    noise = Noise(np.array([300.0]), law.shape, 0.0)
     ones = np.ones((len(theta), 1, 1))
-    found, is_known = weighting.widths({"mean": theta}, theta[:, None], ones, np.arange(400), 10.0, law, TAILS)
+    found, is_known = weighting.widths({"mean": theta}, theta[:, None], ones, np.arange(400), 10.0, noise, TAILS)
     assert is_known.all()
     wanted = 2 * 1.959964 * (1 + 100 / 310) ** -0.5
-    if is_laplace:  # peaked noise says more
+    if law is Laplace:  # peaked noise says more
         assert 0.85 * wanted < found["mean"].mean() < 0.99 * wanted
     else:
         assert found["mean"].mean() == pytest.approx(wanted, rel=0.01)

@@ -7,7 +7,7 @@ import opendp.prelude as dp
 import pytest
 from scipy import optimize, stats
 
-from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, delta_of, kept_by, plain, promised
+from noiseaware.privacy import PROMISES, Approximate, Pure, ZeroConcentrated, delta_of, plain, promised
 
 dp.enable_features("contrib")
 CASES = [(1, "1e-6"), (0.1, "1e-5"), (5, "1e-9"), (0.01, "1e-3"), (0.001, "1e-12"), (20, "0.1"), (3, "1e-30")]
@@ -23,7 +23,7 @@ def test_delta_is_that_of_opendp(sigma, epsilon):
 
 @pytest.mark.parametrize(("epsilon", "delta"), CASES)
 def test_the_noise_kept_for_epsilon_and_delta_is_the_least_that_implies_them(epsilon, delta):
-    kept = kept_by(promised(epsilon=epsilon, delta=delta))
+    kept = promised(epsilon=epsilon, delta=delta).kept_by()
     assert isinstance(kept, ZeroConcentrated)
     assert delta_of(float(kept.rho), epsilon) <= float(delta)
     assert delta_of(float(kept.rho) * 1.0001, epsilon) > float(delta)
@@ -32,7 +32,7 @@ def test_the_noise_kept_for_epsilon_and_delta_is_the_least_that_implies_them(eps
 @pytest.mark.parametrize(("epsilon", "delta"), CASES[:4])
 def test_normal_noise_of_that_rho_keeps_epsilon_and_delta(epsilon, delta):
     """The exact δ of normal noise (Balle & Wang 2018) is below; and the noise is at most 1.4 times the least."""
-    sigma = math.sqrt(1 / (2 * kept_by(promised(epsilon=epsilon, delta=delta)).rho))
+    sigma = math.sqrt(1 / (2 * promised(epsilon=epsilon, delta=delta).kept_by().rho))
 
     def exact(sigma):
         first, second = (stats.norm.cdf(side / (2 * sigma) - epsilon * sigma) for side in (1, -1))
@@ -44,8 +44,8 @@ def test_normal_noise_of_that_rho_keeps_epsilon_and_delta(epsilon, delta):
 
 
 def test_other_promises_are_kept_as_they_are():
-    assert kept_by(Pure(Fraction(1))) == Pure(Fraction(1))
-    assert kept_by(ZeroConcentrated(Fraction(1))) == ZeroConcentrated(Fraction(1))
+    assert Pure(Fraction(1)).kept_by() == Pure(Fraction(1))
+    assert ZeroConcentrated(Fraction(1)).kept_by() == ZeroConcentrated(Fraction(1))
     assert promised(epsilon="0.1", delta="1e-6") == Approximate(Fraction(1, 10), Fraction(1, 10**6))
 
 
@@ -68,11 +68,43 @@ def test_a_total_of_many_costs_can_be_told():
 @pytest.mark.parametrize("delta", ["1e-9", "0.5", "0.999999"])
 def test_at_the_ends_of_floats_a_rho_implies_epsilon_and_delta(epsilon, delta):
     """Above ε = 1e44 the search began beyond its end, and gave a ρ that implied nothing of the kind."""
-    found = kept_by(promised(epsilon=epsilon, delta=delta))
+    found = promised(epsilon=epsilon, delta=delta).kept_by()
     assert delta_of(float(found.rho), float(epsilon)) <= float(delta)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-300", "1e-30"])
 def test_where_no_rho_is_found_there_is_a_sentence(epsilon):
     with pytest.raises(ValueError, match=r"^epsilon and delta must be nearer to 1: no ρ .* implies ε = 1e-"):
-        kept_by(promised(epsilon=epsilon, delta="1e-300"))
+        promised(epsilon=epsilon, delta="1e-300").kept_by()
+
+
+PAID = [Pure(Fraction(1, 3)), ZeroConcentrated(Fraction(2, 7)), Approximate(Fraction(1, 3), Fraction(1, 10**6))]
+
+
+@pytest.mark.parametrize("promise", PAID)
+def test_a_promise_is_made_of_its_cost(promise):
+    assert PROMISES[promise.kind].of(*promise.cost) == promise
+    assert promise.amount == promise.cost[0]
+    assert str(promise).startswith(f"{promise.letter} = ")
+
+
+@pytest.mark.parametrize("promise", PAID)
+def test_the_parts_of_a_promise_cost_what_it_does(promise):
+    parts = [promise.part(Fraction(1, 3)), promise.part(Fraction(2, 3))]
+    assert tuple(map(sum, zip(*(part.cost for part in parts), strict=True))) == promise.cost
+
+
+@pytest.mark.parametrize("promise", PAID)
+def test_a_promise_implies_itself_and_only_what_a_theorem_says(promise):
+    assert promise.implied(promise.kind) == promise
+    implied = {kind for kind in PROMISES if promise.implied(kind) is not None}
+    assert implied == {"pure": {"pure", "zcdp", "approximate"}}.get(promise.kind, {promise.kind})
+    assert PAID[0].implied("zcdp") == ZeroConcentrated(Fraction(1, 18))
+
+
+@pytest.mark.parametrize("guarantee", [Pure(Fraction(1, 3)), ZeroConcentrated(Fraction(2, 7))])
+def test_a_choice_of_its_scale_has_losses_in_the_range_of_the_promise(guarantee):
+    """Bounded range η costs ε = η, ρ = η²/8, and OpenDP's map of noisy max gives η²/8."""
+    scale = guarantee.choice_scale(5)
+    assert Fraction(10) ** 2 / Fraction(scale) ** 2 <= guarantee.range_squared
+    assert Fraction(10) ** 2 / Fraction(math.nextafter(math.nextafter(scale, 0), 0)) ** 2 > guarantee.range_squared

@@ -15,6 +15,7 @@ from noiseaware.custodian import private_bounds as choosing
 from noiseaware.custodian import terms as agreeing
 from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.noise import calibrated
+from noiseaware.privacy import Pure
 
 FAMILIES = {
     "bernoulli": na.family.Bernoulli("x"),
@@ -59,8 +60,8 @@ def test_where_records_are_added_the_empty_table_is_told_from_one_of_one_record(
 
 def test_a_private_n_without_its_share_of_the_price_is_found_out(monkeypatch):
     """The statistics spend the whole of ε, and n a quarter beside it."""
-    honest = agreeing.part_of
-    monkeypatch.setattr(agreeing, "part_of", lambda promise, part: promise if part > 0.5 else honest(promise, part))
+    honest = Pure.part
+    monkeypatch.setattr(Pure, "part", lambda promise, share: promise if share > 0.5 else honest(promise, share))
     found = na.audit(FAMILIES["bernoulli"], epsilon=2, neighbours="add_remove", num_releases=40_000)
     assert found.is_within is False
 

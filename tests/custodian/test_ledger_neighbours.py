@@ -16,7 +16,7 @@ import noiseaware.program as pp
 from noiseaware.cli import app
 from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.table import Table
-from noiseaware.privacy import Approximate, Pure, Relation, ZeroConcentrated, grouped
+from noiseaware.privacy import Approximate, Pure, Relation, ZeroConcentrated
 
 ILL = na.family.Bernoulli("ill")
 RECORDS = pd.DataFrame({"ill": [1, 0, 0, 1], "pid": [1, 1, 2, 3], "hid": [1, 1, 1, 2]})
@@ -141,7 +141,7 @@ def test_two_steps_of_adding_or_removing_are_one_replacing(epsilon):
 
     sums = [sum(records) for records in itertools.product([-1, 1], repeat=3)]
     assert max(loss(a, a + x) for a in sums for x in (-1, 1)) == pytest.approx(epsilon)
-    claim = grouped(Pure(Fraction(epsilon)), Relation("add_remove").steps_to(Relation("replace")))
+    claim = Pure(Fraction(epsilon)).grouped(Relation("add_remove").steps_to(Relation("replace")))
     assert max(loss(a, a + 2) for a in sums) == pytest.approx(float(claim.epsilon))
 
 
@@ -149,7 +149,7 @@ def test_two_steps_of_adding_or_removing_are_one_replacing(epsilon):
 def test_two_steps_of_zcdp_cost_four_times_as_much(alpha):
     """The Rényi divergence of two normal laws whose means differ by two sensitivities."""
     rho = 0.3
-    claim = grouped(ZeroConcentrated(Fraction(rho)), 2)
+    claim = ZeroConcentrated(Fraction(rho)).grouped(2)
     divergence = alpha * 2**2 * rho  # α Δ²/2σ², Δ twice as large
     assert divergence == pytest.approx(alpha * float(claim.rho))
 

@@ -17,7 +17,7 @@ from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.evidence.release import from_json
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
-from noiseaware.privacy import Pure, ZeroConcentrated, kept_by
+from noiseaware.privacy import Pure, ZeroConcentrated
 
 FAMILIES = {
     "bernoulli": na.family.Bernoulli("smokes"),
@@ -264,7 +264,7 @@ def test_epsilon_and_delta_are_kept_by_normal_noise_and_charged_in_the_ledgers_c
     ledger = na.Ledger.create(tmp_path / "l", **total)
     table = pd.DataFrame({"ill": [True, False] * 50})
     release = na.release(table, na.family.Bernoulli("ill"), epsilon=1, delta="1e-6", ledger=ledger)
-    rho = kept_by(release.guarantee).rho
+    rho = release.guarantee.kept_by().rho
     assert isinstance(release.mechanism, na.mechanism.DiscreteGaussian)
     assert release.mechanism.stddev == pytest.approx((1 / (2 * rho)) ** 0.5, rel=1e-12)
     assert Fraction(1) / (2 * Fraction(release.mechanism.stddev) ** 2) <= rho

@@ -12,7 +12,7 @@ from tests.sampler.weighted import LEVELS, shares, worth
 
 import noiseaware as na
 from noiseaware.likelihood import moment
-from noiseaware.sampler import _noise_variance, exact, gibbs
+from noiseaware.sampler import exact, gibbs
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -108,10 +108,10 @@ def test_mean_and_variance_match_importance_sampling(seed):
 
 def test_the_noise_variance_is_inverse_gaussian(x64, key):
     noise, scale = jnp.full(40_000, 3.0), 2.0
-    drawn = np.asarray(_noise_variance.draw(key, na.mechanism.Laplace(scale), noise))
+    drawn = np.asarray(na.mechanism.Laplace(scale).mixture.draw_variance(key, noise))
     law = stats.invgauss(scale / 3.0, scale=1 / scale**2)  # SciPy's mean is mu·scale: 1/(b|y − s|)
     assert stats.kstest(1 / drawn, law.cdf).statistic < 2.7 / 40_000**0.5
-    at_zero = np.asarray(_noise_variance.draw(key, na.mechanism.Laplace(scale), jnp.zeros(40_000)))
+    at_zero = np.asarray(na.mechanism.Laplace(scale).mixture.draw_variance(key, jnp.zeros(40_000)))
     assert stats.kstest(at_zero / scale**2, stats.chi2(1).cdf).statistic < 2.7 / 40_000**0.5
 
 
@@ -208,8 +208,9 @@ def _independent_sections(family, m):
 
 def _fault_noise(change):
     def plant(monkeypatch):
-        right = _noise_variance.draw
-        monkeypatch.setattr(_noise_variance, "draw", lambda *a: change(right(*a)))
+        shape = na.mechanism.Laplace.shape
+        right = shape.draw_variance
+        monkeypatch.setattr(shape, "draw_variance", lambda *a: change(right(*a)))
 
     return plant
 

@@ -12,7 +12,7 @@ from noiseaware.evidence.count import Public
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
-from noiseaware.sampler import _noise_variance, gibbs_regression
+from noiseaware.sampler import gibbs_regression
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -334,8 +334,9 @@ def _fault_product(change):
 
 
 def _fault_noise(monkeypatch):
-    right = _noise_variance.draw
-    monkeypatch.setattr(_noise_variance, "draw", lambda *a: 0.5 * right(*a))
+    shape = na.mechanism.Laplace.shape
+    right = shape.draw_variance
+    monkeypatch.setattr(shape, "draw_variance", lambda *a: 0.5 * right(*a))
 
 
 # each a function of (right, key, mean, covariance, y, noise_variance)

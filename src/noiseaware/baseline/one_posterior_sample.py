@@ -46,10 +46,10 @@ def tempering(evidence: Evidence, prior: AbstractPrior) -> float:
     if not isinstance(family, Bernoulli | Binomial) or not isinstance(prior, Beta):
         raise ValueError(f"method ops must be used with successes and a beta prior, got the {family.name} family.")
     promise = evidence.mechanism.guarantee(family.sensitivity())
-    if not isinstance(promise, Pure):
+    if promise is None or promise.kind != Pure.kind:
         raise ValueError(f"method ops must be given epsilon, got {promise or 'no promise'}.")
     change = family.trials * math.log((1 - LEAST) / LEAST)
-    return min(1.0, float(promise.epsilon) / RELEASED / (2 * change))
+    return min(1.0, float(promise.amount) / RELEASED / (2 * change))
 
 
 def truncated(key: Key[Array, ""], belief: Beta, least: float, num_draws: int) -> Float[Array, " num_draws"]:

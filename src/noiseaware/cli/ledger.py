@@ -91,9 +91,9 @@ def balance(account: "Ledger") -> str:
 def _json(account: "Ledger") -> str:
     import json
 
-    from noiseaware.privacy import ZeroConcentrated, plain
+    from noiseaware.privacy import plain
 
-    kind = "rho" if isinstance(account.total, ZeroConcentrated) else "epsilon"
+    kind = "epsilon" if account.total.letter == "ε" else "rho"
     entries = account.entries()  # verified, and read once: others may be charging
     told = {"kind": kind, **_balance(getattr(account.total, kind), [e.cost for e in entries]), "chain": "verified"}
     if (delta := getattr(account.total, "delta", None)) is not None:

@@ -27,8 +27,7 @@ from noiseaware.custodian.grid import Grid
 from noiseaware.custodian.neighbour import Outcome, worst
 from noiseaware.custodian.terms import terms_of
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import Promise, ZeroConcentrated, kept_by
+from noiseaware.privacy import Promise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,14 +77,13 @@ class Audit:
 
     @property
     def letter(self) -> str:
-        """What is bounded: ε or ρ."""
-        return "ρ" if isinstance(kept_by(self.promise), ZeroConcentrated) else "ε"
+        """The letter of the amount that is bounded: ε or ρ."""
+        return self.promise.kept_by().letter
 
     @property
     def claim(self) -> float:
         """ε or ρ, as promised; of ε and δ, the ρ by which they are kept."""
-        kept = kept_by(self.promise)
-        return float(kept.rho if isinstance(kept, ZeroConcentrated) else kept.epsilon)
+        return float(self.promise.kept_by().amount)
 
     @property
     def is_within(self) -> bool | None:
@@ -139,10 +137,8 @@ def audit(family: AbstractFamily, *, num_releases: int | None = None, **terms: A
     """
     agreed = terms_of(family, **terms)
     pair = worst(family, agreed)
-    kept = kept_by(agreed.promise)
-    is_rho = isinstance(kept, ZeroConcentrated)
-    claim = float(kept.rho if is_rho else kept.epsilon)
-    measure = _least_rho if is_rho else _least_epsilon
+    kept = agreed.promise.kept_by()
+    claim, measure = float(kept.amount), _MEASURES[kept.letter]
     needed = _needed(pair.outcomes, measure, claim / 2) or _needed(pair.outcomes, measure, claim / 4)
     usual = _MOST if needed is None else min(max(_USUAL, needed), _MOST)
     count = whole("num_releases", usual if num_releases is None else num_releases, 1000)
@@ -168,6 +164,9 @@ def _least_rho(low: float, high: float) -> float:
     return float(np.max(logs / (_ORDERS - 1) / _ORDERS))
 
 
+_MEASURES: dict[str, Measure] = {"ε": _least_epsilon, "ρ": _least_rho}
+
+
 # ---- what the releases show ----------------------------------------------------------------------------------------
 
 
@@ -185,13 +184,11 @@ def _of_noise(grid: Grid, both: tuple[list[int], list[int]], side: int, count: i
     """What the noise of one grid adds to Λ."""
     width = len(both[side])
     spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), width)
-    law = type(grid.mechanism)(np.tile(spread, count))  # type: ignore[call-arg]
+    law = grid.mechanism.with_spread(np.tile(spread, count))
     many = replace(grid, mechanism=law, entries=tuple(np.broadcast_to(grid.entries, width)) * count)
     y = np.array(draw(many, list(both[side]) * count), dtype=float).reshape(count, width)
-    first, second = ((y - np.array(totals, dtype=float)) / spread for totals in both)
-    if isinstance(grid.mechanism, DiscreteLaplace):
-        return (np.abs(second) - np.abs(first)).sum(1)
-    return 0.5 * (second**2 - first**2).sum(1)
+    first, second = (grid.mechanism.exponent(y - np.array(totals, dtype=float)) for totals in both)
+    return (second - first).sum(1)
 
 
 def _needed(outcomes: list[Outcome], measure: Measure, wanted: float) -> int | None:
@@ -230,11 +227,7 @@ def _shows(shares: list[tuple[float, float]], half: int, measure: Measure, wante
 
 def _made_up(rng: np.random.Generator, grid: Grid, totals: list[int]) -> list[int]:
     """The totals with noise of about the law, by NumPy."""
-    spread = np.asarray(grid.mechanism.spread, dtype=float)
-    if isinstance(grid.mechanism, DiscreteLaplace):
-        two = rng.geometric(-np.expm1(-1 / spread), (2, len(totals)))
-        return np.array(totals, dtype=float) + two[0] - two[1]  # type: ignore[return-value]
-    return np.array(totals, dtype=float) + np.round(rng.normal(0, spread, len(totals)))  # type: ignore[return-value]
+    return (np.array(totals, dtype=float) + grid.mechanism.simulated(rng, len(totals))).tolist()
 
 
 def _bound(first: np.ndarray, second: np.ndarray, measure: Measure) -> tuple[float, tuple[float, float]]:

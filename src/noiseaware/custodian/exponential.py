@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from noiseaware.custodian.engine.quiet import quietly
-from noiseaware.custodian.noise import root_above
-from noiseaware.privacy import Guarantee, Pure, above
+from noiseaware.privacy import Guarantee, above
 
 _LAST_PLACES = 16  # as in noise.py
 
@@ -27,10 +26,7 @@ def calibrated(guarantee: Guarantee, sensitivity: int) -> float:
     from opendp.mod import OpenDPException
 
     try:
-        if isinstance(guarantee, Pure):
-            scale = above(2 * sensitivity / guarantee.epsilon)
-        else:
-            scale = root_above(Fraction(sensitivity**2) / (2 * guarantee.rho))
+        scale = guarantee.choice_scale(sensitivity)
         for _ in range(_LAST_PLACES):
             if _keeps(guarantee, scale, sensitivity):
                 return scale
@@ -48,11 +44,9 @@ def select(scores: Sequence[int], *, scale: float, sensitivity: int, guarantee: 
 
 
 def _keeps(guarantee: Guarantee, scale: float, sensitivity: int) -> bool:
-    """Whether the exact loss is within the promise, and OpenDP, whose map tells η²/8, says so too."""
-    span = 2 * sensitivity / Fraction(scale)
-    if isinstance(guarantee, Pure):
-        return span <= guarantee.epsilon and _measurement(scale).map(sensitivity) <= above(guarantee.epsilon**2 / 8)
-    return span**2 / 8 <= guarantee.rho and _measurement(scale).map(sensitivity) <= above(guarantee.rho)
+    """True if the exact loss is within the promise, and OpenDP, whose map gives η²/8, says so too."""
+    most = guarantee.range_squared
+    return (2 * sensitivity / Fraction(scale)) ** 2 <= most and _measurement(scale).map(sensitivity) <= above(most / 8)
 
 
 @functools.lru_cache(maxsize=16)

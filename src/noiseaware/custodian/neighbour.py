@@ -25,8 +25,6 @@ from noiseaware.custodian.release import summed
 from noiseaware.custodian.table import Table
 from noiseaware.custodian.terms import Terms
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import DiscreteLaplace
-from noiseaware.privacy import Pure
 
 _FEW_COLUMNS = 2  # all rows of their ends and middles are tried in pairs; of more columns there are too many
 _GROUPS = 2  # that a person is in, besides being in one
@@ -128,8 +126,7 @@ def _apart(noisy: Sequence[Noisy]) -> float:
     total = 0.0
     for grid, totals in noisy:
         first, second = (np.array(side, dtype=float) for side in totals)
-        moved = np.abs(first - second) / np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), first.shape)
-        total += float(moved.sum() if isinstance(grid.mechanism, DiscreteLaplace) else 0.5 * (moved**2).sum())
+        total += float(grid.mechanism.exponent(first - second).sum())
     return total
 
 
@@ -145,12 +142,16 @@ def _furthest(family: AbstractFamily, grid: Grid, terms: Terms) -> tuple[tuple, 
     if terms.neighbours == "add_remove":
         rows.insert(0, ())
     totals = [np.array(_totals(family, row, grid.exponent, terms), dtype=float) for row in rows]
-    spread = np.broadcast_to(np.asarray(grid.mechanism.spread, dtype=float), len(totals[0]) - 1)
-    n_spread = np.inf if terms.n_grid is None else np.asarray(terms.n_grid.mechanism.spread, dtype=float)
-    scale, power = np.append(spread, n_spread), 1 if isinstance(grid.mechanism, DiscreteLaplace) else 2
+    n_grid = terms.n_grid
+
+    def told(pair: tuple[int, int]) -> float:
+        moved = totals[pair[0]] - totals[pair[1]]
+        of_n = 0.0 if n_grid is None else n_grid.mechanism.exponent(moved[-1])
+        return grid.mechanism.exponent(moved[:-1]).sum() + of_n
+
     pairs = itertools.combinations(range(len(rows)), 2)
     pairs = pairs if terms.neighbours == "replace" else [(0, other) for other in range(1, len(rows))]
-    first, second = max(pairs, key=lambda pair: (np.abs((totals[pair[0]] - totals[pair[1]]) / scale) ** power).sum())
+    first, second = max(pairs, key=told)
     return rows[first], rows[second]
 
 
@@ -288,9 +289,9 @@ def _loss(family: AbstractFamily, terms: Terms, sides: Sequence[tuple], first: d
     share = np.array([first[ends] for ends in likely])
     moved = np.array([_moved(family, terms, sides, ends) for ends in likely])
     noise, chosen = terms.of_statistics, np.log(share / [second[ends] for ends in likely])
-    if not isinstance(noise, Pure):
-        return float(share @ (chosen + float(noise.rho) * moved**2))
-    loss = chosen + float(noise.epsilon) * moved
+    loss = chosen + noise.loss(moved)
+    if not noise.is_worst_case:
+        return float(share @ loss)
     order = np.argsort(-loss)
     seen = np.cumsum(share[order])
     return float(loss[order[np.searchsorted(seen, _SEEN)]]) if seen[-1] > _SEEN else 0.0

@@ -25,7 +25,7 @@ import numpy as np
 
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.family import AbstractFamily
-from noiseaware.privacy import Guarantee, Neighbours, Number, exact, part_of, proper
+from noiseaware.privacy import Guarantee, Neighbours, Number, exact, proper
 
 SHARE = Fraction(1, 10)
 MOST_SLACK = 0.5
@@ -148,8 +148,8 @@ def planned(
         candidates=_candidates(family, is_signed=support[0] < 0),
         quantiles=chosen,
         share=part,
-        each=part_of(guarantee, part / len(chosen)),
-        rest=part_of(guarantee, 1 - part),
+        each=guarantee.part(part / len(chosen)),
+        rest=guarantee.part(1 - part),
         neighbours=neighbours,
         max_records=max_records,
     )

@@ -22,8 +22,6 @@ from noiseaware.privacy import (
     Number,
     Promise,
     Relation,
-    kept_by,
-    part_of,
     promised,
     proper,
 )
@@ -111,14 +109,14 @@ def terms_of(
         told = "neighbours='add_remove' or missing='leave_out'"
         raise ValueError(f"n_share must be left out unless {told} makes n private.")
     each = 1 if person is None else person.max_records
-    selection = _choice(family, kept_by(promise), relation, each, bounds, bounds_share, bounds_quantiles)
+    selection = _choice(family, promise.kept_by(), relation, each, bounds, bounds_share, bounds_quantiles)
     if selection is not None and groups is not None:
         raise ValueError("bounds must be given where a table is released by groups, got private.")
     if selection is not None and cells.leaves_out:
         raise ValueError("bounds must be given where missing='leave_out', or missing be a number, got private bounds.")
-    rest = kept_by(promise) if selection is None else selection.rest
-    of_n = None if has_public_n else part_of(rest, share)
-    of_statistics = rest if has_public_n else part_of(rest, 1 - share)
+    rest = promise.kept_by() if selection is None else selection.rest
+    of_n = None if has_public_n else rest.part(share)
+    of_statistics = rest if has_public_n else rest.part(1 - share)
     terms = Terms(promise, relation, selection, person, groups, cells, of_statistics, of_n)
     for possible in [family] if selection is None else [within(family, ends) for ends in selection.extremes]:
         terms.grid(possible)  # on a ladder of powers of two no other bounds have a coarser or wider grid

@@ -22,7 +22,6 @@ from noiseaware.prior import Numeric
 
 _FEW = 64  # whole numbers that are all listed
 _BULK = 5.0  # scales of the noise of n in which nodes are evenly spread
-_REACH = {True: 45.0, False: 9.0}  # scales of its noise, Laplace or Gaussian, within which a private n lies
 _FINER = 8  # interpolated points from one node to the next; every whole number where these are nearer
 _ROUGH = 5  # nodes that show where the mass is
 
@@ -201,7 +200,7 @@ class Private(AbstractCount):
         none: Any = np.zeros(0)
         self.nodes, self.points = (none if some is None else some for some in (nodes, points))
         self.likely = max(self.value, least + 2)
-        self.most = self.likely + math.ceil(_REACH[self.mechanism.is_laplace] * self.scale)
+        self.most = self.likely + math.ceil(self.mechanism.reach * self.scale)
 
     @property
     def variance(self) -> float:
@@ -223,7 +222,7 @@ class Private(AbstractCount):
         return found[:size]
 
     def placed(self, hidden: float | None) -> "Private":
-        value, scale, reach = float(self.value), self.scale, _REACH[self.mechanism.is_laplace]
+        value, scale, reach = float(self.value), self.scale, self.mechanism.reach
         first = max(1.0, np.ceil(value - reach * scale))
         last = max(1.0, np.ceil(max(value, 1.0) + reach * scale))
         if last - first < _FEW:
@@ -252,12 +251,10 @@ class Private(AbstractCount):
         return noise(self.mechanism, self.value - self.of(v)[1]) + v[-1]
 
     def wanted(self, tilt: Float[Array, ""]) -> Numeric:
-        shift = 0.0 if self.mechanism.is_laplace else self.mechanism.spread**2 * tilt
-        return self.likely - shift
+        return self.likely - self.mechanism.continuous().tilt.place(tilt)
 
     def limited(self, tilt: Float[Array, ""]) -> Float[Array, ""]:
-        steepest = 1 / jnp.asarray(self.mechanism.spread)
-        return jnp.clip(tilt, -steepest, steepest) if self.mechanism.is_laplace else tilt
+        return self.mechanism.continuous().tilt.limited(tilt)
 
 
 def _spacing(hidden: float | None, scale: float) -> float:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from noiseaware.evidence.count import AbstractCount
 from noiseaware.family import AbstractFamily
-from noiseaware.mechanism import AbstractLaw, AbstractMechanism, Gaussian, Identity, Interval, Laplace
+from noiseaware.mechanism import AbstractLaw, AbstractMechanism, Interval
 
 # A continuous statistic under discrete noise is treated as under the continuous law. Their densities differ by
 # about (grid/scale)²/24 in relative terms, which is below 1e−4 from here on.
@@ -57,7 +57,7 @@ class Evidence(eqx.Module):
     @property
     def is_noiseless(self) -> bool:
         """True if the values are the statistics themselves."""
-        return isinstance(self.law, Identity)
+        return not self.mechanism.is_noisy and not self.is_interval
 
     @property
     def n(self) -> float:
@@ -101,11 +101,12 @@ def read(
 
 def _in_units(family: AbstractFamily, mechanism: AbstractMechanism, grid: float) -> AbstractMechanism:
     """Return the law of the noise in the units of the data, continuous where the statistic is."""
-    if isinstance(mechanism, Identity) or (family.is_integer and grid == 1):
+    if not mechanism.is_noisy or (family.is_integer and grid == 1):
         return mechanism
-    spread = mechanism.spread
-    scale = (np.asarray(spread) if np.ndim(spread) else float(spread)) * grid  # type: ignore[arg-type]
-    return Laplace(scale) if mechanism.is_laplace else Gaussian(scale)
+    if mechanism.is_stepped:
+        told = f"the {family.name} family" if grid == 1 else f"a grid of {grid}"
+        raise ValueError(f"mechanism must be smooth for {told}, got {mechanism.title} noise, which is for counts.")
+    return mechanism.continuous(grid)
 
 
 def _neglected(
@@ -144,7 +145,7 @@ def _of_interval(
     if not count.is_public:
         raise ValueError("n must be public where values have an interval, got a noisy one; leave out n_mechanism.")
     low, high = (np.array(side) for side in zip(*ends, strict=True))
-    if isinstance(noise, Identity) and not family.allows(np.ceil(low), np.floor(high), float(count.value)):
+    if not noise.is_noisy and not family.allows(np.ceil(low), np.floor(high), float(count.value)):
         raise ValueError(f"within must hold counts that {count.value:.0f} records can have, got {within}.")
     below, above = values - low, high - values
     if len(values) == 1:
@@ -154,7 +155,7 @@ def _of_interval(
 
 def _is_narrow(family: AbstractFamily, noise: AbstractMechanism, values: Float[np.ndarray, " k"], ends: Ends) -> bool:
     """Return True if intervals about the values do not show against the noise on a continuous statistic."""
-    if family.is_integer or isinstance(noise, Identity):
+    if family.is_integer or not noise.is_noisy:
         return False
     most = np.min(noise.spread) / _FINE
     pairs = zip(ends, values.tolist(), strict=True)

@@ -10,29 +10,20 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
-import noiseaware.mechanism as mechanisms
 from noiseaware.check import shown
 from noiseaware.family import BUILT_IN, AbstractFamily
 from noiseaware.family._moment import MOST_COLUMNS
 from noiseaware.family.categorical import MOST_LEVELS
-from noiseaware.mechanism import AbstractMechanism
-from noiseaware.privacy import Approximate, Promise, Pure, ZeroConcentrated, exact, plain, proper
+from noiseaware.mechanism import LAWS, AbstractMechanism, Identity
+from noiseaware.privacy import PROMISES, Promise, exact, plain, proper
 
-_MECHANISMS = {
-    "laplace": mechanisms.Laplace,
-    "discrete_laplace": mechanisms.DiscreteLaplace,
-    "gaussian": mechanisms.Gaussian,
-    "discrete_gaussian": mechanisms.DiscreteGaussian,
-    "identity": mechanisms.Identity,
-}
 # Fields of families that go by another name in a release.
 _FIELDS = {"names": "columns", "intervals": "bounds"}
-LAWS = {cls: law for law, cls in _MECHANISMS.items()}
 Counted = Literal["leave_out", "drop"] | tuple[tuple[str, float | int | str], ...]
 """What a missing cell counts as: its record is left out; it adds 0 to the sum and is one of n; or for each column the
 value that it counts as."""
@@ -161,24 +152,42 @@ class StatisticPart(Strict):
     )
 
 
+if TYPE_CHECKING:
+    _Law = str
+else:
+    _Law = Literal[tuple(LAWS)]
+
+
 class NoisePart(Strict):
-    law: Literal["laplace", "discrete_laplace", "gaussian", "discrete_gaussian", "identity"]
+    law: _Law
     scale: FiniteFloat | Annotated[list[FiniteFloat], Field(max_length=MOST_STATISTICS)] | None = Field(
         default=None,
         description="Scale (Laplace) or standard deviation (Gaussian) in grid steps: of all statistics, or of each",
     )
+    settings: dict[str, FiniteFloat] | None = Field(
+        default=None,
+        description="The other numbers of a law that has some, by name: width and step of a staircase, in grid steps; "
+        "from schema version 5 on",
+    )
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism) -> "NoisePart":
-        spread = np.asarray(mechanism.spread)
-        return cls(law=LAWS[type(mechanism)], scale=spread.tolist() if spread.any() else None)  # type: ignore[arg-type]
+        if LAWS.get(mechanism.name) is not type(mechanism):
+            raise ValueError(f"mechanism must be a built-in law to be written, got {type(mechanism).__name__}.")
+        scale = np.asarray(mechanism.spread).tolist() if mechanism.is_noisy else None
+        settings = {name: float(getattr(mechanism, name)) for name in mechanism.settings}
+        return cls(law=mechanism.name, scale=scale, settings=settings or None)
 
     def mechanism(self) -> AbstractMechanism:
-        if self.law == "identity":
-            return mechanisms.Identity()
+        law, settings = LAWS[self.law], self.settings or {}
+        if not law.is_noisy:
+            return Identity()
         if self.scale is None:
             raise ValueError(f"noise.scale must be given for {self.law} noise, got null.")
-        return _MECHANISMS[self.law](self.scale)
+        if set(settings) != set(law.settings):
+            rule = f"be {' and '.join(law.settings)}" if law.settings else "be null"
+            raise ValueError(f"noise.settings must {rule} for {self.law} noise, got {shown(sorted(settings))}.")
+        return law.of(self.scale, **settings)
 
 
 class GuaranteePart(Strict):
@@ -188,20 +197,16 @@ class GuaranteePart(Strict):
 
     @classmethod
     def of(cls, promise: Promise) -> "GuaranteePart":
-        if isinstance(promise, Approximate):
-            return cls(kind="approximate", cost=plain(promise.epsilon), delta=plain(promise.delta))
-        if isinstance(promise, Pure):
-            return cls(kind="pure", cost=plain(promise.epsilon))
-        return cls(kind="zcdp", cost=plain(promise.rho))
+        cost, delta = promise.cost
+        return cls.model_validate({"kind": promise.kind, "cost": plain(cost), "delta": plain(delta) if delta else None})
 
     def guarantee(self) -> Promise:
         cost = _number("guarantee.cost", self.cost)
         if (self.delta is None) == (self.kind == "approximate"):
             rule = "given for an approximate guarantee" if self.delta is None else f"null for a {self.kind} guarantee"
             raise ValueError(f"guarantee.delta must be {rule}, got {shown(self.delta) if self.delta else 'null'}.")
-        if self.delta is not None:
-            return Approximate(cost, _proper("guarantee.delta", self.delta))
-        return Pure(cost) if self.kind == "pure" else ZeroConcentrated(cost)
+        delta = Fraction(0) if self.delta is None else _proper("guarantee.delta", self.delta)
+        return PROMISES[self.kind].of(cost, delta)
 
 
 _Word = Annotated[str, Field(min_length=1, max_length=100)]

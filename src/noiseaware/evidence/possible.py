@@ -17,7 +17,6 @@ import numpy as np
 
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractMomentFamily, AbstractPowerFamily, AbstractScalarFamily, Categorical
-from noiseaware.mechanism import Identity
 
 FAR = 15.0
 """Scales of noise beyond which it is not the noise."""
@@ -59,7 +58,7 @@ def _ends(release: Release) -> list[tuple[float, float]]:
 
 
 def _scales(release: Release) -> np.ndarray:
-    if isinstance(release.mechanism, Identity):
+    if not release.mechanism.is_noisy:
         return np.zeros(len(release.steps))
     return np.broadcast_to(np.asarray(release.noise_scale, dtype=float), release.values.shape)
 

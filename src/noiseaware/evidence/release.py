@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import UnionType
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from pydantic import ConfigDict, Field, FiniteFloat, ValidationError
@@ -28,7 +28,6 @@ from noiseaware.evidence import evidence
 from noiseaware.evidence.count import AbstractCount, Private, Public
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.evidence.json import (
-    LAWS,
     MOST_STATISTICS,
     FamilyPart,
     GuaranteePart,
@@ -42,11 +41,12 @@ from noiseaware.evidence.json import (
 )
 from noiseaware.family import BUILT_IN, AbstractFamily, built_in
 from noiseaware.file import read_text, write_whole
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Neighbours, Promise, check_neighbours
 
-SCHEMA_VERSION = 4
-"""The newest: 4 says how cells were read; 3 has values of which an interval is known; 2 a noisy n; all else is 1."""
+SCHEMA_VERSION = 5
+"""The newest: 5 has noise with settings, as a staircase; 4 says how cells were read; 3 has values of which an interval
+is known; 2 a noisy n; all else is 1."""
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
 _LONGEST = 1000  # characters of what is wrong with a file
@@ -206,11 +206,10 @@ class Release:
         return f"counted as {', '.join(values[:_MOST_TOLD])}{', …' * (len(values) > _MOST_TOLD)}"
 
     def _noise_words(self) -> str:
-        if isinstance(self.mechanism, Identity):
+        if not self.mechanism.is_noisy:
             return "no noise"
-        law = LAWS[type(self.mechanism)].replace("_", " ").replace("laplace", "Laplace").replace("gaussian", "Gaussian")
-        size = "standard deviation" if "Gaussian" in law else "scale"
-        return f"{law} noise of {size} {' or '.join(f'{value:.6g}' for value in np.unique(self.noise_scale))}"
+        told = f"{self.mechanism.title} noise of {self.mechanism.spread_title}"
+        return f"{told} {' or '.join(f'{value:.6g}' for value in np.unique(self.noise_scale))}"
 
     def to_json(self) -> str:
         """The release as JSON text."""
@@ -249,12 +248,15 @@ def json_schema() -> dict:
 # ---- the JSON form, published as release.schema.json ---------------------------------------------------------
 
 
+_Version = Literal[1, 2, 3, 4, 5]
+
+
 class _Document(Strict):
     """A noiseaware release: noisy statistics of one table."""
 
     model_config = ConfigDict(title="noiseaware release")
 
-    schema_version: Literal[1, 2, 3, 4]
+    schema_version: _Version
     family: FamilyPart
     statistics: list[StatisticPart] = Field(max_length=MOST_STATISTICS)
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
@@ -302,13 +304,18 @@ class _Document(Strict):
             told = "where origin says how cells were read"
             raise ValueError(f"schema_version must be 4 {told}, got {self.schema_version}.")
         self.origin.check_cells(family)
+        mechanism, n_mechanism = self.noise.mechanism(), None if self.n_noise is None else self.n_noise.mechanism()
+        for law in filter(None, (mechanism, n_mechanism)):
+            if self.schema_version < law.since:
+                told = f"where noise is of law {law.name}"
+                raise ValueError(f"schema_version must be {law.since} {told}, got {self.schema_version}.")
         return Release(
             family=family,
             values=[s.value for s in self.statistics],
             within=known if any(known) else None,
             n=self.n,
-            n_mechanism=None if self.n_noise is None else self.n_noise.mechanism(),
-            mechanism=self.noise.mechanism(),
+            n_mechanism=n_mechanism,
+            mechanism=mechanism,
             grid=self.grid,
             neighbours=self.neighbours,
             guarantee=None if self.guarantee is None else self.guarantee.guarantee(),
@@ -324,8 +331,13 @@ def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
             raise ValueError(f"statistics.{place}.name must be {shown(right)} for this family, got {shown(name)}.")
 
 
-def _version(release: Release) -> Literal[1, 2, 3, 4]:
-    """The least schema version that can say all that a release says."""
+def _version(release: Release) -> _Version:
+    """Return the least schema version that can state all that a release states."""
+    laws = [law.since for law in (release.mechanism, release.n_mechanism) if law is not None]
+    return cast(_Version, max(_version_of_parts(release), *laws))
+
+
+def _version_of_parts(release: Release) -> int:
     if release.origin.missing is not None or release.origin.true:
         return 4
     if release.within is not None:
@@ -447,7 +459,7 @@ def _checked_n_mechanism(
     if n_mechanism is None:
         return None
     _check_kind("n_mechanism", n_mechanism, AbstractMechanism, "noiseaware.mechanism")
-    if isinstance(mechanism, Identity) or isinstance(n_mechanism, Identity):
+    if not (mechanism.is_noisy and n_mechanism.is_noisy):
         raise ValueError("n_mechanism must be left out where there is no noise: then n is known.")
     if np.ndim(n_mechanism.spread):
         raise ValueError(f"n_mechanism must have one scale, got {np.size(n_mechanism.spread)}.")

@@ -17,7 +17,7 @@ import numpy as np
 from noiseaware.check import shown
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractScalarFamily
-from noiseaware.mechanism import DiscreteGaussian, Gaussian, Identity
+from noiseaware.mechanism import Gaussian
 
 _FINE = 20  # grid steps from which discrete noise on a continuous statistic is as good as continuous
 
@@ -31,7 +31,7 @@ def checked_tables(releases: Sequence[Release]) -> tuple[Release, ...]:
             f"several tables must be of a family of one parameter, got {name}; "
             "for others add up noiseaware.model.log_likelihood in a model of your own."
         )
-    if len(releases) > 1 and any(isinstance(release.mechanism, Identity) for release in releases):
+    if len(releases) > 1 and any(not release.mechanism.is_noisy for release in releases):
         raise ValueError("each of several releases must have noise, got one without.")
     _check_known(releases)
     return releases
@@ -43,7 +43,7 @@ def same_table(releases: Sequence[Release]) -> Release:
     first = releases[0]
     _check_known(releases)
     for release in releases:
-        if not isinstance(release.mechanism, Gaussian | DiscreteGaussian):
+        if not release.mechanism.adds_up:
             got = type(release.mechanism).__name__
             raise ValueError(f"releases of the same table must have Gaussian noise, got {got}; infer from one of them.")
         is_coarse = release.mechanism.is_discrete and np.min(release.mechanism.spread) < _FINE

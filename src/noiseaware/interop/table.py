@@ -1,7 +1,8 @@
 """Any table of noisy counts: a CSV file or a frame with columns value, family and scale, one row a count.
 
-    family        laplace, gaussian, discrete_laplace, discrete_gaussian: the law of the noise; none: no noise
+    family        laplace, gaussian, discrete_laplace, discrete_gaussian, staircase: the law of the noise; none: none
     scale         scale of Laplace noise, standard deviation of Gaussian; empty for none
+    width, step   of a staircase, the width of its stairs and the high steps of each
     rounded_to    the noisy value was rounded to the nearest multiple of this
     rounding      nearest, or midpoint: of counts without noise, 1 to 6 are published as 3, 7 to 12 as 9, and 0 as 0
     truncated     yes: it was cut to a whole number toward 0
@@ -20,16 +21,13 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily
 from noiseaware.interop._published import CELL, Within, clamped, midpoint, release, rounded, truncated
 from noiseaware.interop._rows import Row, group_of, is_blank, number, positive, rows_of, whole
-from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
+from noiseaware.mechanism import LAWS, AbstractMechanism, Identity
 
-_LAWS = {
-    "laplace": Laplace,
-    "gaussian": Gaussian,
-    "discrete_laplace": DiscreteLaplace,
-    "discrete_gaussian": DiscreteGaussian,
-}
+_LAWS = {name: law for name, law in LAWS.items() if law.is_noisy}
+_SETTINGS = tuple(sorted({name for law in LAWS.values() for name in law.settings}))
 _NONE = ("none", "identity")
 _COLUMNS = ("value", "family", "scale", "rounded_to", "rounding", "truncated", "clamped_at", "low", "high", "n")
+_COLUMNS += _SETTINGS
 
 
 Rounding = Literal["nearest", "midpoint"]
@@ -50,7 +48,7 @@ def table(
         records = n if is_blank(row, "n") else whole(row, "n", place)
         mechanism, within = _law(row, place), _within(row, place, rounding)
         value = _value(row, within, place)
-        if isinstance(mechanism, Identity) and within is None and value != round(value) and family.is_integer:
+        if not mechanism.is_noisy and within is None and value != round(value) and family.is_integer:
             raise ValueError(f"row {place}: value must be a whole number without noise or rounding, got {value:g}.")
         about = {"family": family, "n": records, "tool": "table", "group": group_of(row, _COLUMNS)}
         found.append(release(value, within, mechanism, **about))
@@ -65,7 +63,8 @@ def _law(row: Row, place: int) -> AbstractMechanism:
         return Identity()
     if name not in _LAWS:
         raise ValueError(f"row {place}: family must be one of {', '.join(_LAWS)}, none, got {shown(name)}.")
-    return _LAWS[name](positive(row, "scale", place))
+    settings = {setting: positive(row, setting, place) for setting in _LAWS[name].settings}
+    return _LAWS[name].of(positive(row, "scale", place), **settings)
 
 
 def _within(row: Row, place: int, rounding: Rounding) -> Within | None:

@@ -5,8 +5,9 @@ With the record's log moment generating function k(z), noise of log mgf κ(z), a
     p(y) = (1/2π) ∫ exp(n k(c + it) + κ(c + it) − (c + it) y) dt
 
 Taken through the saddlepoint n k'(c) = y the integrand falls like a normal density in t√(n Var), so 65 points of the
-trapezoid rule give full accuracy however far y is in the tail. Laplace noise has poles at z = ±1/b; a contour that
-passes one of them adds its residue, e^{∓y/b + n k(±1/b)} / 2b, which is the exact answer when y is out of reach.
+trapezoid rule give full accuracy however far y is in the tail. The noise brings κ (`tilt`). Laplace noise has poles at
+z = ±1/b; a contour that passes one of them adds its residue, e^{∓y/b + n k(±1/b)} / 2b, which is the exact answer when
+y is out of reach.
 """
 
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -15,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace
+from noiseaware.mechanism import AbstractMechanism, AbstractTilt
 from noiseaware.prior import Numeric
 
 _STEP, _POINTS = 0.25, 65  # of the trapezoid rule, in standard deviations
@@ -75,31 +76,21 @@ def _saddle(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, low, high
 
 
 def approximate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric) -> Float[Array, ""]:
-    """The saddlepoint approximation of log p(y): finite everywhere, good enough to see where the mass is."""
-    scale = mechanism.spread
-    _, _, ceiling = law.reach()
-    if mechanism.is_laplace:
-
-        def slope(c):  # pyright: ignore[reportRedeclaration]
-            square = (scale * c) ** 2
-            return 2 * scale**2 * c / (1 - square), 2 * scale**2 * (1 + square) / (1 - square) ** 2
-
-        edge = (1 - 1e-9) / scale + jnp.zeros_like(y)
-        c = _saddle(law, scale, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), slope)
-        noise = -jnp.log1p(-((scale * c) ** 2))
+    """Return the saddlepoint approximation of log p(y): finite everywhere, good enough to see where the mass is."""
+    tilt = mechanism.tilt
+    if tilt.pole is None:
+        low, high = _bracket(law, tilt, y, n)
     else:
-
-        def slope(c):  # pyright: ignore[reportRedeclaration]
-            return scale**2 * c, scale**2 + jnp.zeros_like(c)
-
-        c = _saddle(law, scale, y, n, *_gaussian_bracket(law, scale, y, n), slope)
-        noise = 0.5 * (scale * c) ** 2
+        edge = (1 - 1e-9) / tilt.scale + jnp.zeros_like(y)
+        low, high = -edge, jnp.minimum(edge, (1 - 1e-12) * law.reach()[2])
+    c = _saddle(law, tilt.scale, y, n, low, high, tilt.slope)
     k, _, variance = law.tilted(c)
-    return n * k + noise - c * y - 0.5 * jnp.log(2 * jnp.pi * (n * variance + slope(c)[1]))
+    return n * k + tilt.log_mgf(c) - c * y - 0.5 * jnp.log(2 * jnp.pi * (n * variance + tilt.slope(c)[1]))
 
 
-def _gaussian_bracket(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric):
+def _bracket(law: Law, tilt: AbstractTilt, y: Float[Array, ""], n: Numeric):
     """c = (y − n k'(c))/σ² lies between its values at the greatest and the least sum, and between 0 and that at 0."""
+    scale = tilt.scale
     least, greatest, ceiling = law.reach()
     _, mean, _ = law.tilted(jnp.zeros_like(y))
     gap = (y - n * mean) / scale**2
@@ -109,19 +100,19 @@ def _gaussian_bracket(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric)
 
 
 def evaluate(law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric) -> Point:
-    """log p(y) by the contour integral; the tilt is limited to ±1/b under Laplace noise."""
-    scale = mechanism.spread
-    if not mechanism.is_laplace:
-        c = _saddle(law, scale, y, n, *_gaussian_bracket(law, scale, y, n), lambda c: (scale**2 * c, scale**2))
+    """Return log p(y) by the contour integral; the tilt is limited to ±1/b under Laplace noise."""
+    tilt = mechanism.tilt
+    if tilt.pole is None:
+        c = _saddle(law, tilt.scale, y, n, *_bracket(law, tilt, y, n), tilt.slope)
         _, mean, variance = law.tilted(c)
-        return Point(_gaussian(law, scale, y, n, c), c, n * mean, n * variance)
+        return Point(_entire(law, tilt, y, n, c), c, n * mean, n * variance)
     _, _, ceiling = law.reach()
     _, _, variance = law.tilted(jnp.zeros_like(y))
-    edge = 1 / scale + 8 / jnp.sqrt(n * variance + 1e-300)
-    c = _saddle(law, scale, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), lambda c: (0.0, 0.0))
-    tilt = jnp.clip(c, -1 / scale, 1 / scale)
-    _, mean, variance = law.tilted(tilt)
-    return Point(_laplace(law, mechanism, y, n, c), tilt, n * mean, n * variance)
+    edge = tilt.pole + 8 / jnp.sqrt(n * variance + 1e-300)
+    c = _saddle(law, tilt.scale, y, n, -edge, jnp.minimum(edge, (1 - 1e-12) * ceiling), lambda c: (0.0, 0.0))
+    within = jnp.clip(c, -tilt.pole, tilt.pole)
+    _, mean, variance = law.tilted(within)
+    return Point(_past_poles(law, tilt, y, n, c), within, n * mean, n * variance)
 
 
 def _integrand(law: Law, y: Float[Array, ""], n: Numeric, c: Float[Array, ""], t: Float[Array, " m"]):
@@ -137,21 +128,20 @@ def _trapezoid(log_modulus: Float[Array, " m"], angle: Float[Array, " m"], t: Fl
     return t[1] / jnp.pi * (values.sum() - 0.5 * values[0])
 
 
-def _gaussian(law: Law, scale: Numeric, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]) -> Float[Array, ""]:
-    """Normal noise multiplies the integrand by e^{σ²z²/2}."""
+def _entire(law: Law, tilt: AbstractTilt, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]) -> Float[Array, ""]:
+    """Return log p(y) for noise without poles: normal noise multiplies the integrand by e^{σ²z²/2}."""
     _, _, variance = law.tilted(c)
-    t = _STEP / jnp.sqrt(n * variance + scale**2) * jnp.arange(0.0, _POINTS)
+    t = _STEP / jnp.sqrt(n * variance + tilt.scale**2) * jnp.arange(0.0, _POINTS)
     log_modulus, angle = _integrand(law, y, n, c, t)
-    log_modulus = log_modulus + 0.5 * scale**2 * (c**2 - t**2)
+    log_factor, turn = tilt.factor(c, t)
+    log_modulus = log_modulus + log_factor
     top = log_modulus[0]
-    return jnp.log(_trapezoid(log_modulus, angle + scale**2 * c * t, t, top)) + top
+    return jnp.log(_trapezoid(log_modulus, angle + turn, t, top)) + top
 
 
-def _laplace(
-    law: Law, mechanism: AbstractMechanism, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]
-) -> Float[Array, ""]:
-    """Laplace noise divides it by 1 − b²z². The line is kept a standard deviation off the poles ±1/b, or what shows."""
-    scale = mechanism.spread
+def _past_poles(law: Law, tilt: AbstractTilt, y: Float[Array, ""], n: Numeric, c: Float[Array, ""]) -> Float[Array, ""]:
+    """Return log p(y) for noise with poles ±1/b. The line is kept a standard deviation off them, or what shows."""
+    scale = tilt.scale
     _, _, ceiling = law.reach()
     _, _, variance = law.tilted(c)
     width = 1 / jnp.sqrt(n * variance + 1e-300)
@@ -164,22 +154,10 @@ def _laplace(
     c = jnp.where(passes, side * beyond, inside)
     t = _STEP * width * jnp.arange(0.0, _POINTS)
     log_modulus, angle = _integrand(law, y, n, c, t)
-    real, imaginary = _denominator(mechanism, c, t)
-    log_modulus = log_modulus - 0.5 * jnp.log(real**2 + imaginary**2)
-    angle = angle - jnp.arctan2(imaginary, real)
+    log_factor, turn = tilt.factor(c, t)
+    log_modulus, angle = log_modulus + log_factor, angle + turn
     pole = jnp.where(passes, side / scale, 0.0)
-    residue = n * law.tilted(pole)[0] - side * y / scale + mechanism.log_density(jnp.zeros_like(y))
+    residue = n * law.tilted(pole)[0] - side * y / scale + tilt.log_residue
     top = jnp.where(passes, jnp.maximum(log_modulus[0], residue), log_modulus[0])
     passed = jnp.where(passes, jnp.exp(residue - top), 0.0)
     return jnp.log(_trapezoid(log_modulus, angle, t, top) + passed) + top
-
-
-def _denominator(
-    mechanism: AbstractMechanism, c: Float[Array, ""], t: Float[Array, " m"]
-) -> tuple[Float[Array, " m"], Float[Array, " m"]]:
-    """1 − b²z² at z = c + it or, for the discrete law, 1 − sinh²(z/2)/sinh²(1/2b)."""
-    scale = mechanism.spread
-    if isinstance(mechanism, DiscreteLaplace):
-        twice = 2 * jnp.sinh(0.5 / scale) ** 2
-        return 1 - (jnp.cosh(c) * jnp.cos(t) - 1) / twice, -jnp.sinh(c) * jnp.sin(t) / twice
-    return 1 - scale**2 * (c**2 - t**2), -2 * scale**2 * c * t

@@ -23,14 +23,20 @@ from noiseaware.prior import AbstractScalarPrior, Numeric
 _REACH = 45.0  # scales of the noise within which the sum lies, but for e^−45
 _MOST = 1e15  # of a sum without a bound
 _NODES = 1024
+_STEPPED = 2**16  # sums that are listed under noise whose mass jumps between nodes
 _SURE = 20.0  # e^20 times as much must be within reach of the noise as there may be beyond it
 
 
 def num_listed(evidence: Evidence) -> int:
     """Return how many sums to list, at most, for each of a batch of values; 0 where they are too many."""
+    law = evidence.law
     low, high = _window(evidence)
     most = float((high - low).max()) + 1
-    return 2 ** math.ceil(math.log2(most)) if most <= _NODES else 0
+    if law.is_stepped and most > _STEPPED:
+        raise ValueError(
+            f"noise whose mass jumps must leave at most {_STEPPED} sums, got {most:.3g}; use augmentation."
+        )
+    return 2 ** math.ceil(math.log2(most)) if most <= _NODES or law.is_stepped else 0
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "listed"))

@@ -4,7 +4,8 @@ Where the sum is one of few whole numbers, its own density h_n(s) e^{ηs − nA(
 of them. Else: a sum of n records of a natural exponential family has k(z) = A(η + z) − A(η) in closed form, also for
 complex z, and is integrated along a contour (see _contour) when it is spread over many values. When it is not, its
 density is summed over the counts nearest to the ends of the support (whole numbers) or integrated on a log scale with
-panels that crowd at y (positive reals). A normal sum needs none of this (_normal_sum).
+panels that crowd at y (positive reals). A normal sum needs none of this: its noise brings the closed form, and a
+contour would lose its figures where the mean is many standard deviations from 0.
 """
 
 import functools
@@ -17,8 +18,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from noiseaware.family import AbstractScalarFamily
-from noiseaware.likelihood import contour, normal_sum
-from noiseaware.mechanism import AbstractMechanism, DiscreteLaplace, Gaussian, Laplace
+from noiseaware.likelihood import contour
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import Numeric
 
 # Records enough for the contour: of a count with this variance, or of a sum with this (mean/sd)², what is left of the
@@ -96,8 +97,8 @@ def likelihood(
     if listed:
         terms, s = log_terms(family, mechanism, y, n, listed), jnp.arange(0.0, listed)
         return jax.vmap(lambda theta: summed(family, terms, s, n, family.natural(theta)))
-    if family.is_integer and isinstance(mechanism, Laplace):
-        return _between_counts(family, mechanism, y, n)
+    if family.is_integer and (mixed := mechanism.between_counts(y - jnp.floor(y))) is not None:
+        return _between_counts(family, *mixed, y, n)
 
     def by_contour(theta: Float[Array, ""]) -> contour.Point:
         return contour.evaluate(Natural(family, family.natural(theta)), mechanism, y, n)
@@ -124,23 +125,20 @@ def _normal(
 ) -> Float[Array, ""]:
     """A sum that may be any real number is a normal one."""
     _, mean, variance = Natural(family, family.natural(theta)).tilted(jnp.zeros_like(y))
-    return normal_sum.log_density(mechanism, y, n * mean, n * variance)
+    return mechanism.mixture.log_convolved(y - n * mean, n * variance)
 
 
 def _between_counts(
-    family: AbstractScalarFamily, mechanism: Laplace, y: Float[Array, ""], n: Numeric
+    family: AbstractScalarFamily,
+    discrete: AbstractMechanism,
+    constant: Float[Array, ""],
+    share: list[Float[Array, ""]],
+    y: Float[Array, ""],
+    n: Numeric,
 ) -> Callable[[Float[Array, " m"]], Float[Array, " m"]]:
-    """Continuous Laplace noise on a count is a mixture of discrete ones at the two whole numbers around y.
-
-    With f = y − ⌊y⌋ and whole k, e^{−|y−k|/b} sinh(1/b) = sinh((1−f)/b) e^{−|⌊y⌋−k|/b} + sinh(f/b) e^{−|⌊y⌋+1−k|/b}.
-    """
-    scale = jnp.asarray(mechanism.scale)
-    below, part = jnp.floor(y), y - jnp.floor(y)
-    discrete = DiscreteLaplace(mechanism.scale)
+    """Continuous noise on a count as a mixture of discrete noise at the two whole numbers around y."""
+    below = jnp.floor(y)
     lower, upper = (likelihood(family, discrete, at, n) for at in (below, below + 1))
-    # log sinh(x) − log sinh(1/b), without overflow for small b
-    share = [(u - 1) / scale + jnp.log(jnp.expm1(-2 * u / scale) / jnp.expm1(-2 / scale)) for u in (1 - part, part)]
-    constant = mechanism.log_density(jnp.zeros_like(y)) - discrete.log_density(jnp.zeros_like(y))
     return lambda theta: constant + jnp.logaddexp(share[0] + lower(theta), share[1] + upper(theta))
 
 
@@ -158,7 +156,7 @@ def _near_ends(
     v, log_dv = _panels(jnp.log(start), jnp.log(jnp.maximum(stop, start)), jnp.log(jnp.maximum(y, start)), _FEW_PANELS)
     s = jnp.concatenate([jnp.where(within, ends, low), jnp.exp(v)])
     log_weight = jnp.concatenate([jnp.where(within, 0.0, -jnp.inf), log_dv + v])
-    smooth = Laplace(mechanism.spread) if mechanism.is_laplace else Gaussian(mechanism.spread)
+    smooth = mechanism.continuous()
     noise = jnp.concatenate([mechanism.log_density(y - s[: ends.size]), smooth.log_density(y - s[ends.size :])])
     fixed = family.log_base(s, n) + noise + log_weight
     return lambda eta: summed(family, fixed, s, n, eta)

@@ -8,25 +8,18 @@ Proof sketch. For integers s, s' the Rényi divergence of order α equals
 function in the numerator is largest at integer c, where the quotient is 1: at most αΔ₂²/2σ² = ρα.
 """
 
-from fractions import Fraction
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import (
-    AbstractMechanism,
-    Spread,
-    as_spread,
-    check_positive,
-    least,
-    log_less,
-    mirrored,
-)
-from noiseaware.privacy import ZeroConcentrated
+from noiseaware.mechanism._gaussian import AbstractGaussian, GaussianShape
+from noiseaware.mechanism._mechanism import Spread, as_spread, log_less, mirrored
+from noiseaware.mechanism.gaussian import Gaussian
 
 # Terms kept in the theta function: the one that converges faster is used, and there the
 # first term left out is below e^{−π·8²} of the leading one.
@@ -34,19 +27,14 @@ _TERMS = 8
 _LISTED = 64  # masses of a tail
 
 
-class DiscreteGaussian(AbstractMechanism):
+class DiscreteGaussian(AbstractGaussian):
     """Discrete Gaussian noise with parameter σ, in units of the release's grid."""
 
     stddev: Spread = eqx.field(converter=as_spread)
+    name: ClassVar[str] = "discrete_gaussian"
+    title: ClassVar[str] = "discrete Gaussian"
     is_discrete: ClassVar[bool] = True
-    is_laplace: ClassVar[bool] = False
-
-    def __check_init__(self) -> None:
-        check_positive("stddev", self.stddev)
-
-    @property
-    def spread(self) -> Spread:
-        return self.stddev
+    shape: ClassVar[type[GaussianShape]] = GaussianShape
 
     @property
     def variance(self) -> Spread:
@@ -119,5 +107,11 @@ class DiscreteGaussian(AbstractMechanism):
         start = (key, jnp.zeros(shape), jnp.zeros(shape, bool))
         return jax.lax.while_loop(lambda carry: ~carry[2].all(), propose, start)[1]
 
-    def guarantee(self, sensitivity: float) -> ZeroConcentrated:
-        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * least(self.stddev) ** 2))
+    def below(self, x: np.ndarray) -> np.ndarray:
+        most = int(np.ceil(self.reach * self.stddev)) + 2
+        masses = np.exp(-0.5 * (np.arange(-most, most + 1) / self.stddev) ** 2)
+        cumulated = np.concatenate([[0.0], np.cumsum(masses / masses.sum())])
+        return cumulated[np.clip(np.floor(x) + most + 1, 0, 2 * most + 1).astype(int)]
+
+    def continuous(self, unit: float = 1.0) -> Gaussian:
+        return Gaussian(self.stddev * unit)

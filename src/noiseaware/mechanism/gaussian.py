@@ -7,40 +7,27 @@ at most αΔ₂²/2σ² = ρα. The proof is about real numbers, so the custodia
 discrete_gaussian.
 """
 
-from fractions import Fraction
 from typing import ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erf, log_ndtr
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.mechanism._mechanism import (
-    AbstractMechanism,
-    Spread,
-    as_spread,
-    check_positive,
-    least,
-    log_less,
-    mirrored,
-)
-from noiseaware.privacy import ZeroConcentrated
+from noiseaware.mechanism._gaussian import AbstractGaussian, GaussianShape
+from noiseaware.mechanism._mechanism import Spread, as_spread, log_less, mirrored
 
 
-class Gaussian(AbstractMechanism):
+class Gaussian(AbstractGaussian):
     """Continuous Gaussian noise with the given standard deviation σ."""
 
     stddev: Spread = eqx.field(converter=as_spread)
+    name: ClassVar[str] = "gaussian"
+    title: ClassVar[str] = "Gaussian"
     is_discrete: ClassVar[bool] = False
-    is_laplace: ClassVar[bool] = False
-
-    def __check_init__(self) -> None:
-        check_positive("stddev", self.stddev)
-
-    @property
-    def spread(self) -> Spread:
-        return self.stddev
+    shape: ClassVar[type[GaussianShape]] = GaussianShape
 
     @property
     def variance(self) -> Spread:
@@ -61,5 +48,10 @@ class Gaussian(AbstractMechanism):
     def sample(self, key: Key[Array, ""], shape: tuple[int, ...]) -> Float[Array, "..."]:
         return self.stddev * jax.random.normal(key, shape)
 
-    def guarantee(self, sensitivity: float) -> ZeroConcentrated:
-        return ZeroConcentrated(Fraction(sensitivity) ** 2 / (2 * least(self.stddev) ** 2))
+    def below(self, x: np.ndarray) -> np.ndarray:
+        from scipy import special
+
+        return special.ndtr(x / self.stddev)
+
+    def continuous(self, unit: float = 1.0) -> "Gaussian":
+        return Gaussian(self.stddev * unit)

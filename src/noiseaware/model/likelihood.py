@@ -24,7 +24,6 @@ from noiseaware.evidence.evidence import Evidence
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractScalarFamily, Categorical
 from noiseaware.likelihood import counts, gaussian, moment, plain_sum
-from noiseaware.mechanism import Identity
 from noiseaware.prior import Dirichlet
 from noiseaware.sampler import exact, scalar_posterior
 
@@ -71,12 +70,12 @@ def is_exact(release: Release) -> bool:
 def needs_weights(release: Release) -> bool:
     """Whether the central limit theorem meets Laplace noise."""
     is_known = isinstance(release.family, AbstractScalarFamily | Categorical)
-    return not is_known and release.mechanism.is_laplace
+    return not is_known and release.mechanism.shape.is_random
 
 
 def _check(release: Release, weights: Any) -> None:
     name = release.family.name
-    if isinstance(release.mechanism, Identity):
+    if not release.mechanism.is_noisy:
         raise ValueError("release must have noise: without it, the likelihood is the family's own.")
     if release.within is not None:
         raise ValueError(f"release must have values and not intervals, got within {release.within}; use infer.")

@@ -18,7 +18,7 @@ except ImportError:
     raise ImportError("a site in a NumPyro model needs numpyro; install noiseaware[numpyro].") from None
 
 from noiseaware.evidence.release import Release
-from noiseaware.mechanism import AbstractMechanism, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.model.likelihood import log_likelihood, needs_weights
 
 
@@ -46,7 +46,7 @@ class NoisySum(distributions.Distribution):
     pytree_data_fields = ("s", "mechanism")
 
     def __init__(self, s: Any, mechanism: AbstractMechanism, *, validate_args: bool | None = None) -> None:
-        if isinstance(mechanism, Identity):
+        if not mechanism.is_noisy:
             raise ValueError("mechanism must have noise: a statistic without it is observed as it is.")
         self.mechanism, self.s = mechanism, jnp.asarray(s)
         shape = jax.lax.broadcast_shapes(self.s.shape, jnp.shape(mechanism.spread))

@@ -15,7 +15,6 @@ import numpy as np
 
 from noiseaware.baseline import naive
 from noiseaware.evidence.release import Release
-from noiseaware.mechanism import Identity
 from noiseaware.posterior import predictive, recorded
 from noiseaware.posterior.diagnostic import diagnostics
 from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries, numbers, of_conjugate, of_draws
@@ -114,7 +113,7 @@ class AbstractPosterior(abc.ABC):
     @property
     def _knows_bounds(self) -> bool:
         """True if the method knows that bounds clamped or dropped records."""
-        return self.method != "naive" and not isinstance(self.release.mechanism, Identity)
+        return self.method != "naive" and self.release.mechanism.is_noisy
 
     def marginals(self) -> dict[str, np.ndarray]:
         """The draws of each number by itself: those of `recorded` first, then the parameters, entry by entry.

@@ -36,7 +36,6 @@ LEAST = 1e-4
 _NODES, _OUTERMOST = 161, 18.0  # of log odds of a quantile: all but 2·10⁻⁸ of the prior
 _NORMAL_NODES = np.linspace(-6.5, 6.5, 131)
 _DRAWS = 20_000  # of a line, of which y has too many numbers for nodes
-_FAR = 30.0  # times the scale of Laplace noise, from which on a normal sum hides its shape
 
 
 class Sum(NamedTuple):
@@ -105,11 +104,11 @@ def _half(release: Release) -> float:
 def _nearly_normal(release: Release, one: Sum, value: float, scale: float, side: float) -> float:
     """By the mean, variance and skew of the sum at each node."""
     n, noise = float(release.likely_n), release.evidence().mechanism
-    own = scale**2 * (2 if noise.is_laplace else 1)  # of discrete noise too: of a small scale its variance is less
+    own = scale**2 * noise.shape.variance_of_unit  # of discrete noise too: of a small scale its variance is less
     variance = n * one.variance + release.count.variance * one.mean**2
     total = np.sqrt(np.maximum(variance + own, np.finfo(float).tiny))
     score = _unskewed((value - n * one.mean) / total, n * one.third / total**3)
-    below = _noisy_cdf(side * score * total, np.sqrt(variance), float(own), is_laplace=noise.is_laplace)
+    below = noise.shape.below_with(side * score * total, np.sqrt(variance), float(own))
     is_known = np.isfinite(below)
     return float((one.weight * np.where(is_known, below, 0.0)).sum() / (one.weight * is_known).sum())
 
@@ -121,19 +120,6 @@ def _unskewed(score: np.ndarray, skew: np.ndarray) -> np.ndarray:
     root = 1 + 0.5 * g * score
     found = np.where(root > 0, 6 / g * (np.cbrt(root) - 1) + g / 6, -np.sign(g) * np.inf)
     return np.where(is_skewed, found, score)
-
-
-def _noisy_cdf(x: np.ndarray, sd: np.ndarray, variance: float, *, is_laplace: bool) -> np.ndarray:
-    """P(normal of that sd + noise ≤ x)."""
-    plain = special.ndtr(x / np.sqrt(sd**2 + variance))
-    if not is_laplace or variance == 0:
-        return plain
-    scale = math.sqrt(variance / 2)
-    s = np.clip(sd / scale, 1e-9, _FAR)
-    x = np.clip(x / scale, -1e6, 1e6)
-    sides = [np.exp(s**2 / 2 - sign * x + special.log_ndtr(sign * x / s - s)) for sign in (1, -1)]
-    both = special.ndtr(x / s) - 0.5 * (sides[0] - sides[1])
-    return np.where(sd > _FAR * scale, plain, np.clip(both, 0.0, 1.0))
 
 
 # ---- what one record adds ------------------------------------------------------------------------------------

@@ -28,12 +28,11 @@ from noiseaware.family import (
     Geometric,
     Poisson,
 )
-from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Identity
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import Beta
 
 _SHARES = special.expit(np.linspace(-25.0, 25.0, 401))
 _WEIGHTS = _SHARES * _SHARES[::-1] / (_SHARES * _SHARES[::-1]).sum()
-_REACH_LAPLACE, _REACH_GAUSSIAN = 30.0, 8.0  # scales, beyond which noise lies with probability 10⁻¹³
 _MOST_LISTED = 20_000
 
 Probability = Callable[[float | np.ndarray], np.ndarray]
@@ -72,43 +71,28 @@ def laws(family: AbstractFamily, prior: Any, n: int) -> dict[int, Law]:
 
 def noisy(law: Law, noise: AbstractMechanism, scale: float, value: float, side: float) -> float | None:
     """P(s + noise ≤ value), or P(s + noise ≥ value) on the side −1; None where too many counts would be listed."""
-    if isinstance(noise, Identity):
+    if not noise.is_noisy:
         return float(law.below(value) if side > 0 else law.above(value))
     if law.log_mass is None:
         from_noise = _quantiles(noise, scale)
         found = law.below(value - from_noise) if side > 0 else law.above(value - from_noise)
         return float((_WEIGHTS * found).sum())
-    reach = scale * (_REACH_LAPLACE if noise.is_laplace else _REACH_GAUSSIAN) + 1
+    reach = scale * noise.reach + 1
     if reach > 0.5 * _MOST_LISTED:
         return None
     low, high = max(0.0, math.ceil(value - reach)), min(law.greatest, math.floor(value + reach))
     s = np.arange(low, high + 1)
     beyond = law.below(low - 1) if side > 0 else law.above(high + 1)
-    return min(1.0, float(beyond + (np.exp(law.log_mass(s)) * _noise_below(noise, scale, side * (value - s))).sum()))
+    return min(
+        1.0, float(beyond + (np.exp(law.log_mass(s)) * noise.with_spread(scale).below(side * (value - s))).sum())
+    )
 
 
 def _quantiles(noise: AbstractMechanism, scale: float) -> np.ndarray:
     """Return quantiles of continuous noise, from the lower half, since a share near 1 has lost its figures."""
     lower = np.minimum(_SHARES, _SHARES[::-1])
-    found = np.log(2 * lower) if noise.is_laplace else special.ndtri(lower)
+    found = noise.shape.lower_quantile(lower)
     return scale * np.where(_SHARES < 0.5, found, -found)
-
-
-def _noise_below(noise: AbstractMechanism, scale: float, x: np.ndarray) -> np.ndarray:
-    """P(noise ≤ x)."""
-    if isinstance(noise, DiscreteLaplace):
-        whole, r = np.floor(x), math.exp(-1 / scale)
-        tail = np.exp(-np.where(whole < 0, -whole, whole + 1) / scale) / (1 + r)
-        return np.where(whole < 0, tail, 1 - tail)
-    if isinstance(noise, DiscreteGaussian):
-        most = math.ceil(_REACH_GAUSSIAN * scale) + 2
-        masses = np.exp(-0.5 * (np.arange(-most, most + 1) / scale) ** 2)
-        cumulated = np.concatenate([[0.0], np.cumsum(masses / masses.sum())])
-        return cumulated[np.clip(np.floor(x) + most + 1, 0, 2 * most + 1).astype(int)]
-    if noise.is_laplace:
-        tail = 0.5 * np.exp(-np.abs(x) / scale)
-        return np.where(x < 0, tail, 1 - tail)
-    return special.ndtr(x / scale)
 
 
 @functools.lru_cache(maxsize=64)

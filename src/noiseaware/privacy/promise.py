@@ -1,4 +1,4 @@
-"""What a release promises: guarantees, who counts as a neighbour, and how promises add up.
+"""Promises of a release: guarantees, who counts as a neighbour, and how promises add up.
 
     pure ε          P(M(D) ∈ E) ≤ e^ε P(M(D') ∈ E)
     zCDP ρ          D_α(M(D) ‖ M(D')) ≤ ρα for every α > 1        (Bun & Steinke 2016)
@@ -10,57 +10,249 @@ Promises add up where they are about the same neighbours. One about other neighb
 where k of its steps always lead from a table to its neighbour (group privacy): ε → kε, ρ → k²ρ.
 """
 
+import abc
 import math
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, final, get_args
+
+if TYPE_CHECKING:
+    import numpy as np
 
 Neighbours = Literal["replace", "add_remove"]
 N_SHARE = Fraction(1, 4)
-"""The part of a promise that a private n takes unless said. For a mean θ of records in ±Δ the error is least at
+"""The share of a promise that a private n takes unless stated. For a mean θ of records in ±Δ the error is least at
 θ^⅔/(θ^⅔ + Δ^⅔) of ε: 0.18 for θ = Δ/10, 0.39 for θ = Δ/2."""
 Number = int | float | str | Fraction | Decimal
 _MOST = Fraction(10) ** 300
 _MOST_DIGITS = 1000
 
 
+class Promise(abc.ABC):
+    """A promise of privacy: its amount, what it implies, and its words."""
+
+    kind: ClassVar[str]
+    """Its name in ledgers and release files."""
+    title: ClassVar[str]
+    letter: ClassVar[str]
+    argument: ClassVar[str]
+    """The keyword by which a person asks for it."""
+    is_worst_case: ClassVar[bool]
+    """True if it bounds the greatest privacy loss, False if an average of the losses."""
+    currency: ClassVar[str]
+    """The letters of what a ledger of such promises adds up."""
+    remedy: ClassVar[str]
+    """The advice to one whose ledger cannot be charged for it."""
+
+    @classmethod
+    @abc.abstractmethod
+    def of(cls, amount: Fraction, delta: Fraction) -> "Promise":
+        """The promise of this amount; δ is 0 where there is none."""
+
+    @property
+    @abc.abstractmethod
+    def amount(self) -> Fraction:
+        """ε or ρ."""
+
+    @property
+    def cost(self) -> tuple[Fraction, Fraction]:
+        """The amount, and δ: both add up."""
+        return self.amount, Fraction(0)
+
+    @abc.abstractmethod
+    def part(self, share: Fraction) -> "Promise":
+        """The promise that this share of the cost pays for."""
+
+    @abc.abstractmethod
+    def grouped(self, steps: int) -> "Promise | None":
+        """The promise about two tables that are so many steps apart; None where it is no fraction.
+
+        *Proof.* Pure: P₀ ≤ e^ε P₁ ≤ … ≤ e^{kε} P_k. zCDP: ρ → k²ρ (Bun & Steinke 2016, proposition 1.9). (ε, δ) would
+        become (kε, δ(1 + e^ε + … + e^{(k−1)ε})), whose δ is no fraction.
+        """
+
+    @abc.abstractmethod
+    def kept_by(self) -> "Guarantee":
+        """The guarantee that noise must give to keep the promise: for (ε, δ), the greatest ρ that implies it."""
+
+    @abc.abstractmethod
+    def implied(self, kind: str) -> "Promise | None":
+        """The promise of another kind that follows from this one; None where no theorem gives it without a choice."""
+
+    def price_of(self, promise: "Promise") -> "Promise":
+        """The promise to charge to a ledger with this total for a release that makes another."""
+        return promise
+
+
+@final
 @dataclass(frozen=True)
-class Pure:
+class Pure(Promise):
     """ε-differential privacy."""
 
+    kind: ClassVar[str] = "pure"
+    title: ClassVar[str] = "pure differential privacy"
+    letter: ClassVar[str] = "ε"
+    argument: ClassVar[str] = "epsilon"
+    is_worst_case: ClassVar[bool] = True
+    currency: ClassVar[str] = "ε"
+    remedy: ClassVar[str] = "ask with rho"
     epsilon: Fraction
 
     def __str__(self) -> str:
         return f"ε = {plain(self.epsilon)}"
 
+    @classmethod
+    def of(cls, amount: Fraction, delta: Fraction) -> "Pure":
+        return cls(amount)
 
+    @property
+    def amount(self) -> Fraction:
+        return self.epsilon
+
+    def part(self, share: Fraction) -> "Pure":
+        return Pure(self.epsilon * share)
+
+    def grouped(self, steps: int) -> "Pure":
+        return Pure(self.epsilon * steps)
+
+    def kept_by(self) -> "Pure":
+        return self
+
+    def implied(self, kind: str) -> "Promise":
+        """Itself, also where δ may be more than 0; ρ = ε²/2 (Bun & Steinke 2016, proposition 1.4)."""
+        return ZeroConcentrated(self.epsilon**2 / 2) if kind == ZeroConcentrated.kind else self
+
+    def scale(self, sensitivity: float | Fraction, sensitivity_squared: float | Fraction) -> float:
+        """The scale Δ₁/ε of Laplace noise that keeps the promise, to the nearest float."""
+        return float(sensitivity / self.epsilon)
+
+    def loss(self, moved: "np.ndarray") -> "np.ndarray":
+        """The privacy loss at most where statistics are moved by this part of what neighbours move them by."""
+        return float(self.epsilon) * moved
+
+    @property
+    def range_squared(self) -> Fraction:
+        """The square of the length of an interval that holds all privacy losses, if a choice is to keep the promise."""
+        return self.epsilon**2
+
+    def choice_scale(self, sensitivity: int) -> float:
+        """The least scale b of the exponential mechanism with 2Δ/b ≤ ε."""
+        return above(2 * sensitivity / self.epsilon)
+
+
+@final
 @dataclass(frozen=True)
-class ZeroConcentrated:
+class ZeroConcentrated(Promise):
     """ρ-zero-concentrated differential privacy."""
 
+    kind: ClassVar[str] = "zcdp"
+    title: ClassVar[str] = "zero-concentrated differential privacy"
+    letter: ClassVar[str] = "ρ"
+    argument: ClassVar[str] = "rho"
+    is_worst_case: ClassVar[bool] = False
+    currency: ClassVar[str] = "ρ"
+    remedy: ClassVar[str] = "ask with epsilon"
     rho: Fraction
 
     def __str__(self) -> str:
         return f"ρ = {plain(self.rho)} (zCDP)"
 
+    @classmethod
+    def of(cls, amount: Fraction, delta: Fraction) -> "ZeroConcentrated":
+        return cls(amount)
 
+    @property
+    def amount(self) -> Fraction:
+        return self.rho
+
+    def part(self, share: Fraction) -> "ZeroConcentrated":
+        return ZeroConcentrated(self.rho * share)
+
+    def grouped(self, steps: int) -> "ZeroConcentrated":
+        return ZeroConcentrated(self.rho * steps**2)
+
+    def kept_by(self) -> "ZeroConcentrated":
+        return self
+
+    def implied(self, kind: str) -> "ZeroConcentrated | None":
+        """Itself alone: no pure ε follows, and of the pairs (ε, δ) that do, none is the one."""
+        return self if kind == self.kind else None
+
+    def price_of(self, promise: Promise) -> Promise:
+        """The ρ that the noise keeps."""
+        return promise.kept_by()
+
+    def scale(self, sensitivity: float | Fraction, sensitivity_squared: float | Fraction) -> float:
+        """The standard deviation √(Δ₂²/2ρ) of Gaussian noise that keeps the promise, to the nearest float."""
+        return math.sqrt(sensitivity_squared / (2 * self.rho))
+
+    def loss(self, moved: "np.ndarray") -> "np.ndarray":
+        """The expected privacy loss where statistics are moved by this part of what neighbours move them by."""
+        return float(self.rho) * moved**2
+
+    @property
+    def range_squared(self) -> Fraction:
+        """The square of the length η of an interval that holds all privacy losses of a choice: ρ = η²/8."""
+        return 8 * self.rho
+
+    def choice_scale(self, sensitivity: int) -> float:
+        """The least scale b of the exponential mechanism with (2Δ/b)²/8 ≤ ρ."""
+        return root_above(Fraction(sensitivity**2) / (2 * self.rho))
+
+
+@final
 @dataclass(frozen=True)
-class Approximate:
+class Approximate(Promise):
     """(ε, δ)-differential privacy."""
 
+    kind: ClassVar[str] = "approximate"
+    title: ClassVar[str] = "approximate differential privacy"
+    letter: ClassVar[str] = "ε"
+    argument: ClassVar[str] = "delta"
+    is_worst_case: ClassVar[bool] = True
+    currency: ClassVar[str] = "ε and δ"
+    remedy: ClassVar[str] = "make one with epsilon and delta"
     epsilon: Fraction
     delta: Fraction
 
     def __str__(self) -> str:
         return f"ε = {plain(self.epsilon)}, δ = {plain(self.delta)}"
 
+    @classmethod
+    def of(cls, amount: Fraction, delta: Fraction) -> "Approximate":
+        return cls(amount, delta)
+
+    @property
+    def amount(self) -> Fraction:
+        return self.epsilon
+
+    @property
+    def cost(self) -> tuple[Fraction, Fraction]:
+        return self.epsilon, self.delta
+
+    def part(self, share: Fraction) -> "Approximate":
+        return Approximate(self.epsilon * share, self.delta * share)
+
+    def grouped(self, steps: int) -> "Approximate | None":
+        return self if steps == 1 else None
+
+    def kept_by(self) -> ZeroConcentrated:
+        return _zcdp_within(self)
+
+    def implied(self, kind: str) -> "Approximate | None":
+        """Itself alone: where δ > 0, neither a pure ε nor a ρ follows."""
+        return self if kind == self.kind else None
+
 
 Guarantee = Pure | ZeroConcentrated
-"""What the noise of a release promises."""
-Promise = Guarantee | Approximate
-"""What may be promised at all."""
+"""A promise that the noise of a release keeps by itself."""
+PROMISES: Mapping[str, type[Pure | ZeroConcentrated | Approximate]] = {
+    cls.kind: cls for cls in (Pure, ZeroConcentrated, Approximate)
+}
+"""Every kind of promise by its name in ledgers and release files."""
 
 
 @dataclass(frozen=True)
@@ -103,29 +295,11 @@ def relation_of(neighbours: str | None = None, unit: str | None = None) -> Relat
     return Relation(neighbours, unit)
 
 
-def grouped(promise: Promise, steps: int) -> Promise | None:
-    """What a promise says of two tables that are so many steps apart; None where that is no fraction.
-
-    *Proof.* Pure: P₀ ≤ e^ε P₁ ≤ … ≤ e^{kε} P_k. zCDP: ρ → k²ρ (Bun & Steinke 2016, proposition 1.9). (ε, δ) would
-    become (kε, δ(1 + e^ε + … + e^{(k−1)ε})), whose δ is no fraction.
-    """
-    if steps == 1:
-        return promise
-    if isinstance(promise, Pure):
-        return Pure(promise.epsilon * steps)
-    if isinstance(promise, ZeroConcentrated):
-        return ZeroConcentrated(promise.rho * steps**2)
-    return None
-
-
 def frozen(promise: Promise) -> Promise:
-    """A promise of plain fractions, read once: a number's own methods belong to whoever wrote its type."""
-    if isinstance(promise, Approximate):
-        return Approximate(_fraction(promise, promise.epsilon), _fraction(promise, promise.delta))
-    if isinstance(promise, Pure):
-        return Pure(_fraction(promise, promise.epsilon))
-    if isinstance(promise, ZeroConcentrated):
-        return ZeroConcentrated(_fraction(promise, promise.rho))
+    """Return the promise in plain fractions, read once: a number's own methods belong to whoever wrote its type."""
+    for cls in PROMISES.values():
+        if isinstance(promise, cls):
+            return cls(*(_fraction(promise, getattr(promise, field.name)) for field in fields(cls)))
     raise ValueError(f"guarantee must be one of noiseaware.privacy, got {type(promise).__name__}.")
 
 
@@ -135,13 +309,6 @@ def _fraction(promise: Promise, value: object) -> Fraction:
     if type(up) is not int or type(down) is not int or up < 0 or down < 1:
         raise ValueError(f"guarantee must be of fractions that are not negative, got {promise!r}.")
     return Fraction(up, down)
-
-
-def part_of(guarantee: Guarantee, part: Fraction) -> Guarantee:
-    """A part of what a release promises: costs add up."""
-    if isinstance(guarantee, Pure):
-        return Pure(guarantee.epsilon * part)
-    return ZeroConcentrated(guarantee.rho * part)
 
 
 def exact(name: str, value: Number) -> Fraction:
@@ -160,13 +327,13 @@ def exact(name: str, value: Number) -> Fraction:
 
 
 def _is_long(text: str) -> bool:
-    """Whether a number has so many digits, or is so large or small, that only to read it would take long."""
+    """True if a number has so many digits, or is so large or small, that only to read it would take long."""
     exponent = re.search(r"[eE][-+]?0*(\d+)\s*$", text)
     return len(text) > _MOST_DIGITS or (exponent is not None and len(exponent[1]) > 4)
 
 
 def proper(name: str, value: Number) -> Fraction:
-    """The same, of a share: less than 1."""
+    """Return the share that a person means by value: a positive fraction below 1."""
     fraction = exact(name, value)
     if fraction >= 1:
         raise ValueError(f"{name} must be between 0 and 1, got {value}.")
@@ -174,21 +341,17 @@ def proper(name: str, value: Number) -> Fraction:
 
 
 def promised(*, epsilon: Number | None = None, rho: Number | None = None, delta: Number | None = None) -> Promise:
-    """What exactly one of epsilon and rho stands for, or epsilon with delta."""
+    """Return the promise that exactly one of epsilon and rho stands for, or epsilon with delta."""
     if (epsilon is None) == (rho is None):
         raise ValueError("give exactly one of epsilon (Laplace noise) and rho (Gaussian noise).")
     if delta is not None and (epsilon is None or exact("delta", delta) >= 1):
         raise ValueError(f"delta must be below 1 and be given with epsilon, got {delta}.")
-    if epsilon is None:
-        return ZeroConcentrated(exact("rho", rho))  # type: ignore[arg-type]
+    if rho is not None:
+        return ZeroConcentrated(exact("rho", rho))
+    assert epsilon is not None
     if delta is not None:
         return Approximate(exact("epsilon", epsilon), exact("delta", delta))
     return Pure(exact("epsilon", epsilon))
-
-
-def kept_by(promise: Promise) -> Guarantee:
-    """What noise must keep for a promise: for (ε, δ), the greatest ρ that implies it."""
-    return _zcdp_within(promise) if isinstance(promise, Approximate) else promise
 
 
 def delta_of(rho: float, epsilon: float) -> float:
@@ -230,13 +393,6 @@ def _zcdp_within(promise: Approximate) -> ZeroConcentrated:
     return ZeroConcentrated(math.floor(Fraction(math.exp(low)) / unit) * unit)
 
 
-def as_zcdp(guarantee: Guarantee) -> ZeroConcentrated:
-    """Pure ε implies ε²/2-zCDP (Bun & Steinke 2016, proposition 1.4)."""
-    if isinstance(guarantee, Pure):
-        return ZeroConcentrated(guarantee.epsilon**2 / 2)
-    return guarantee
-
-
 def check_neighbours(neighbours: str, name: str = "neighbours") -> None:
     if neighbours not in get_args(Neighbours):
         raise ValueError(f"{name} must be 'replace' or 'add_remove', got {neighbours!r}.")
@@ -263,3 +419,11 @@ def above(value: Fraction) -> float:
     """The least float that is not below value."""
     nearest = float(value)
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def root_above(square: Fraction) -> float:
+    """The least float found that is not below the root of square."""
+    root = math.sqrt(square)
+    while Fraction(root) ** 2 < square:
+        root = math.nextafter(root, math.inf)
+    return root

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 
 from noiseaware.file import __version__
-from noiseaware.mechanism import Identity
 from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.report.band import bands
 from noiseaware.report.number import listed, number, several, shown
@@ -131,7 +130,7 @@ def _rows(posterior: AbstractPosterior) -> list[dict]:
 
 def _cost(posterior: AbstractPosterior) -> str | None:
     """Say how many records the noise cost."""
-    if posterior.others or posterior.method == "naive" or isinstance(posterior.release.mechanism, Identity):
+    if posterior.others or posterior.method == "naive" or not posterior.release.mechanism.is_noisy:
         return None
     means = [np.asarray(draws.mean(axis=0)) for draws in posterior.draws.values()]
     theta = means[0] if len(means) == 1 else np.concatenate([mean.ravel() for mean in means])

@@ -3,7 +3,6 @@
 import re
 
 from noiseaware.evidence.release import Release
-from noiseaware.mechanism import Identity
 from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries
 from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.posterior.recorded import MEAN, VARIANCE
@@ -98,7 +97,7 @@ def naive_headline(posterior: AbstractPosterior) -> str:
     naive, own = posterior.naive_estimates(), posterior.estimates()
     index = max(range(len(own)), key=lambda i: own[i].mean) if posterior.release.family.is_choice else 0
     where = f"{parameter(posterior.release, own[index].name)} {between(naive[index])}"
-    if isinstance(posterior.release.mechanism, Identity):
+    if not posterior.release.mechanism.is_noisy:
         return f"Without noise the released value is the true one, and puts {where}."
     sentence = f"Someone who took the noisy value for the true one would put {where}"
     is_latent = not own[index].name.startswith(MEAN) and sum(map(sum, posterior.moved.values())) > _MOVED

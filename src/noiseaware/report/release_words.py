@@ -8,25 +8,18 @@ import numpy as np
 from noiseaware.evidence.possible import FAR, farthest
 from noiseaware.evidence.release import Release
 from noiseaware.family import AbstractFamily, AbstractNumberFamily
-from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace, Gaussian, Identity, Laplace
-from noiseaware.privacy import Approximate, Pure, ZeroConcentrated, plain
+from noiseaware.privacy import plain
 from noiseaware.report.number import number, shown
 
-_LAWS = {
-    Laplace: ("Laplace", "scale"),
-    DiscreteLaplace: ("discrete Laplace", "scale"),
-    Gaussian: ("Gaussian", "standard deviation"),
-    DiscreteGaussian: ("discrete Gaussian", "standard deviation"),
-}
 _MOST_RELEASED = 6  # statistics in a line
 _MOST_LISTED = 30  # statistics on a page
 _NEIGHBOURS = {"replace": "one record is replaced by another", "add_remove": "one record is added or removed"}
 
 
 def noise(release: Release) -> str:
-    if isinstance(release.mechanism, Identity):
+    if not release.mechanism.is_noisy:
         return "none: these are the true values" if release.within is None else "none, but only intervals are known"
-    law, scale = _LAWS[type(release.mechanism)]
+    law, scale = release.mechanism.title, release.mechanism.spread_title
     each = " on each statistic" if len(release.family.statistics) > 1 else ""
     scales, entries = np.unique(release.noise_scale), getattr(release.family, "entries", ())
     if len(scales) == 1:
@@ -39,26 +32,20 @@ def noise(release: Release) -> str:
 
 
 def guarantee(release: Release) -> str:
-    match release.guarantee:
-        case None:
-            return "none stated"
-        case Pure() as promise:
-            kind = f"{promise}, pure differential privacy"
-        case ZeroConcentrated() as promise:
-            kind = f"{promise}, zero-concentrated differential privacy"
-        case Approximate() as promise:
-            kind = f"{promise}, approximate differential privacy"
+    promise = release.guarantee
+    if promise is None:
+        return "none stated"
     who = _NEIGHBOURS[release.neighbours]
     if release.origin.unit is not None:
         who = f"one {shown(release.origin.unit)} is added or removed, with all its records"
-    return f"{kind}, when {who}"
+    return f"{promise}, {promise.title}, when {who}"
 
 
 def records(release: Release) -> str:
     """State the number of records, as far as it is known."""
     if release.n_mechanism is None:
         return f"{release.n:,}"
-    law, scale = _LAWS[type(release.n_mechanism)]
+    law, scale = release.n_mechanism.title, release.n_mechanism.spread_title
     return f"{release.n:,}, itself noisy ({law}, {scale} {number(float(release.n_mechanism.spread))})"  # type: ignore[arg-type]
 
 

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import log_ndtr
 from jaxtyping import Array, Float, Key
 
 from noiseaware.evidence.evidence import Evidence
@@ -103,18 +102,15 @@ def log_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float
 
 
 def smooth_noise(mechanism: AbstractMechanism, noise: Float[Array, "..."]) -> Float[Array, "..."]:
-    """log p(noise) up to a constant; of the Laplace law a smooth one with the same tails and the same variance's
-    curvature at 0, −2√(1 + (noise/2b)²)."""
-    if mechanism.is_laplace:
-        return -2 * jnp.sqrt(1 + (0.5 * noise / mechanism.spread) ** 2)
-    return -0.5 * (noise / mechanism.spread) ** 2
+    """log p(noise) up to a constant, or that of a smooth law with the same tails."""
+    return mechanism.smooth(noise)
 
 
 def _of_parameter(
     evidence: Evidence, prior: AbstractRealPrior, moments_of: Callable[[Float[Array, "..."]], Any]
 ) -> Target:
     mechanism, y, count = evidence.mechanism, evidence.y, evidence.count
-    is_laplace = mechanism.is_laplace
+    mixture = mechanism.mixture
     own, k = prior.num_coordinates, y.size
 
     def coordinate(v):
@@ -125,11 +121,11 @@ def _of_parameter(
 
     def believed(v, noise):
         """log of the prior of all that is walked on."""
-        scales = 0.5 * (hidden(v) ** 2).sum() if is_laplace else 0.0
+        scales = 0.5 * (hidden(v) ** 2).sum() if mixture.is_random else 0.0
         return prior.log_density_real(coordinate(v)) - scales + count.log_density_real(v, noise)
 
     def noise_variance(v):
-        return jnp.broadcast_to(mechanism.spread**2 * (-2 * log_ndtr(-hidden(v)) if is_laplace else 1.0), (k,))
+        return jnp.broadcast_to(mixture.variance(hidden(v)), (k,))
 
     def moments(v):
         """Of y without its noise: the mean and the covariance."""
@@ -147,7 +143,7 @@ def _of_parameter(
         across = gaussian.inverse_root(covariance, noise_variance(v)) @ slope
         return across.T @ across - jax.hessian(believed)(v, smooth_noise)
 
-    starts = starts_of(evidence, prior, jnp.zeros(k if is_laplace else 0))
+    starts = starts_of(evidence, prior, jnp.zeros(k if mixture.is_random else 0))
     smooth = functools.partial(log_density, noise=smooth_noise)
     return Target(log_density, smooth, information, starts, lambda key, v: prior.from_real(coordinate(v)))
 

@@ -21,7 +21,7 @@ from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.likelihood import moment
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.sampler import _noise_variance, _truncated_normal, exact, markov_chain
+from noiseaware.sampler import _truncated_normal, exact, markov_chain
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
@@ -60,7 +60,7 @@ def step(key: Key[Array, ""], state: State, evidence: Evidence, prior: AbstractP
     draw = _draw_number if y.size == 1 else _draw_vector
     s, released, is_new = draw(key_statistic, family, n * mean, n * covariance, y, state, n)
     theta = family.update(prior, s, n).sample(key_theta)
-    noise_variance = _noise_variance.draw(key_noise, evidence.mechanism, y - released)
+    noise_variance = evidence.mechanism.mixture.draw_variance(key_noise, y - released)
     return State(theta, s, noise_variance), Info(released, is_new)
 
 

@@ -25,7 +25,7 @@ from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
-from noiseaware.sampler import _noise_variance, markov_chain
+from noiseaware.sampler import markov_chain
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the 2018 paper
@@ -66,7 +66,7 @@ def step(key: Key[Array, ""], state: State, evidence: Evidence, prior: Independe
     drawn = _norm_product(key_statistic, n * mean, n * covariance, y, state.noise_variance)
     s = family.project(drawn, n)
     theta = family.update_scaled(prior, *family.split(s, n), n).sample(key_theta)
-    noise_variance = _noise_variance.draw(key_noise, evidence.mechanism, y - s)
+    noise_variance = evidence.mechanism.mixture.draw_variance(key_noise, y - s)
     return State(theta, s, noise_variance), Info(jnp.abs(s - drawn).max())
 
 

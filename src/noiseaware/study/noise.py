@@ -6,13 +6,14 @@ import jax
 import numpy as np
 
 from noiseaware.evidence.evidence import Evidence
+from noiseaware.mechanism import AbstractShape
 
 
 class Noise(NamedTuple):
     """The noise of each released sum, and of a private n."""
 
     variance: np.ndarray
-    is_laplace: bool
+    shape: type[AbstractShape]
     variance_of_n: float
 
     @classmethod
@@ -21,7 +22,7 @@ class Noise(NamedTuple):
         mechanism = evidence.mechanism
         with jax.enable_x64(True):
             variance = np.atleast_1d(np.asarray(mechanism.variance, dtype=float))
-            return cls(variance, mechanism.is_laplace, evidence.count.variance)
+            return cls(variance, mechanism.shape, evidence.count.variance)
 
     def less(self, factor: float) -> "Noise":
         return self._replace(variance=self.variance * factor)

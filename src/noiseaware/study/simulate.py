@@ -25,9 +25,9 @@ from noiseaware.check import whole
 from noiseaware.evidence.count import AbstractCount, Private, Public
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractMomentFamily
-from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace
+from noiseaware.mechanism import AbstractMechanism, law_for
 from noiseaware.prior import AbstractPrior, Dirichlet
-from noiseaware.privacy import N_SHARE, Neighbours, Number, Pure, check_neighbours, kept_by, part_of, promised
+from noiseaware.privacy import N_SHARE, Neighbours, Number, check_neighbours, promised
 from noiseaware.sampler.method import METHODS, checked_method
 
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
@@ -161,15 +161,13 @@ def noise(
         if neighbours == "add_remove":
             raise ValueError("mechanism must be left out where n is private, for its noise has a mechanism too.")
         return mechanism
-    promise = kept_by(promised(epsilon=epsilon, rho=rho, delta=delta))
-    promise = promise if neighbours == "replace" else part_of(promise, 1 - n_share)
-    if isinstance(promise, Pure):
-        scale = float(family.sensitivity(neighbours) / promise.epsilon)
-        return DiscreteLaplace(scale) if family.is_integer else Laplace(scale)
-    stddev = math.sqrt(family.sensitivity_squared(neighbours) / (2 * promise.rho))
-    if isinstance(family, AbstractMomentFamily):
-        return Gaussian(stddev / np.array(family.weights))
-    return DiscreteGaussian(stddev) if family.is_integer else Gaussian(stddev)
+    promise = promised(epsilon=epsilon, rho=rho, delta=delta).kept_by()
+    promise = promise if neighbours == "replace" else promise.part(1 - n_share)
+    scale = promise.scale(family.sensitivity(neighbours), family.sensitivity_squared(neighbours))
+    law = law_for(promise.kind, is_discrete=family.is_integer)
+    if law.weighs and isinstance(family, AbstractMomentFamily):
+        return law.of(scale / np.array(family.weights))
+    return law.of(scale)
 
 
 def count(
@@ -184,10 +182,8 @@ def count(
     """n as the analyst knows it: noisy where one may be added or removed."""
     if neighbours == "replace":
         return Public(n)
-    promise = part_of(kept_by(promised(epsilon=epsilon, rho=rho, delta=delta)), n_share)
-    if isinstance(promise, Pure):
-        return Private(n, DiscreteLaplace(float(1 / promise.epsilon)))
-    return Private(n, DiscreteGaussian(math.sqrt(1 / (2 * promise.rho))))
+    promise = promised(epsilon=epsilon, rho=rho, delta=delta).kept_by().part(n_share)
+    return Private(n, law_for(promise.kind, is_discrete=True).of(promise.scale(1, 1)))
 
 
 def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> AbstractPrior:

@@ -37,22 +37,18 @@ def narrowing(concentration: np.ndarray, n: float, noise: Noise, factor: float, 
     count = int(np.clip(_CELLS_IN_ALL // len(k), *_COUNTS)) // levels
     theta = rng.dirichlet(concentration, count)
     theta /= theta.sum(axis=1, keepdims=True)
-    y = rng.multinomial(n, theta) + sd * _standard(rng, theta.shape, is_laplace=noise.is_laplace)
-    log_g = _log_count(k, step, concentration)[None] + _log_noise(y[:, :, None] - k, sd, is_laplace=noise.is_laplace)
+    y = rng.multinomial(n, theta) + sd * noise.shape.unit_draws(rng, theta.shape)
+    log_g = _log_count(k, step, concentration)[None] + _log_noise(y[:, :, None] - k, sd, noise)
     together = _peaked(log_g) * _others(_peaked(log_g))[:, :, ::-1]
     rest = concentration.sum() - concentration
     log_alone = _log_count(k, step, concentration) + _log_count(n - k, step, rest)
-    alone = _peaked(log_alone + _log_noise(y[:, :, None] - k, sd * factor**0.5, is_laplace=noise.is_laplace))
+    alone = _peaked(log_alone + _log_noise(y[:, :, None] - k, sd * factor**0.5, noise))
     joint, own = (_widths(rng, mass, k, n, concentration, tails) for mass in (together, alone))
     return float(joint / own)
 
 
-def _standard(rng: np.random.Generator, shape: tuple, *, is_laplace: bool) -> np.ndarray:
-    return rng.laplace(0, 0.5**0.5, shape) if is_laplace else rng.normal(size=shape)
-
-
-def _log_noise(off: np.ndarray, sd: float, *, is_laplace: bool) -> np.ndarray:
-    return -np.abs(off) * 2**0.5 / sd if is_laplace else -0.5 * (off / sd) ** 2
+def _log_noise(off: np.ndarray, sd: float, noise: "Noise") -> np.ndarray:
+    return -noise.shape.unit_exponent(off / sd)
 
 
 def _log_count(k: np.ndarray, step: int, concentration: np.ndarray) -> np.ndarray:

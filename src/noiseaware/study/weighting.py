@@ -33,7 +33,7 @@ def widths(
     if k > _MOST_STATISTICS:
         return {name: np.zeros(len(truths)) for name in numbers}, np.zeros(len(truths), bool)
     rng = np.random.default_rng(0)
-    tau = rng.exponential(size=mean.shape) if noise.is_laplace else np.ones(mean.shape)
+    tau = noise.shape.unit_variances(rng, mean.shape)
     normal = rng.normal(size=mean.shape)[truths]
     own = n * covariance + noise.variance_of_n * mean[:, :, None] * mean[:, None, :]
     unit = np.sqrt(np.diagonal(np.median(own, axis=0)) + noise.variance)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import log_ndtr, ndtr, ndtri
+from scipy.special import ndtr, ndtri
 
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.evidence.release import Release
@@ -47,7 +47,6 @@ _WEIGHTS = np.exp(-0.5 * _TRUTHS**2) / np.exp(-0.5 * _TRUTHS**2).sum()
 _SUMS = 5  # normal errors of a sum for each truth, and as many of its noise
 _LOCAL = 2_000_000  # numbers that the information of several numbers may hold: so many truths it is taken at
 _TABLES = 200  # of them, in the order of their widths, for which draws of the prior are weighted
-_FAR = 300.0
 _OUTER = 0.01  # draws of a prior beyond these quantiles count as if at them: some have no variance
 _SKEWED = 1.0
 _FEW_STATISTICS = 2
@@ -120,21 +119,11 @@ class Line(NamedTuple):
         u = (np.arange(_SUMS) + 0.5) / _SUMS
         own = np.sqrt(float(self._variance(np.asarray(truth), n, noise))) * ndtri(u)
         sd = np.sqrt(noise.variance[0])
-        laplace = -np.sign(u - 0.5) * np.log1p(-2 * np.abs(u - 0.5)) / np.sqrt(2)
-        return (own[:, None] + sd * (laplace if noise.is_laplace else ndtri(u))).ravel()
+        return (own[:, None] + sd * noise.shape.unit_quantile(u)).ravel()
 
     def _log_likelihood(self, y: np.ndarray, v: np.ndarray, n: float, noise: Noise) -> np.ndarray:
         off, variance = y - n * self.mean(v), self._variance(v, n, noise)
-        total = np.maximum(variance + noise.variance[0], 1e-300)
-        normal = -0.5 * off**2 / total - 0.5 * np.log(2 * np.pi * total)
-        if not noise.is_laplace:
-            return normal
-        # normal + Laplace; where the first is by far the wider, the sum is normal, and the formula loses all figures
-        scale = max(np.sqrt(noise.variance[0] / 2), 1e-150)
-        sd = np.clip(np.sqrt(variance), 1e-9 * scale, _FAR * scale)
-        sides = [sign * off / scale + log_ndtr(-sd / scale - sign * off / sd) for sign in (1, -1)]
-        both = 0.5 * (sd / scale) ** 2 + np.logaddexp(*sides) - np.log(2 * scale)
-        return np.where(variance > (_FAR * scale) ** 2, normal, both)
+        return noise.shape.log_density_with(off, variance, float(noise.variance[0]))
 
 
 class Lines:

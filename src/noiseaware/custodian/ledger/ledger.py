@@ -31,21 +31,7 @@ from typing import TYPE_CHECKING, Any
 from noiseaware.custodian.engine.connection import is_meant
 from noiseaware.custodian.ledger.hash_chain import REMEDY, UNBOUND, Link, Mark, Total, digest, end, flaw
 from noiseaware.custodian.ledger.sqlite import SQLite
-from noiseaware.privacy import (
-    Approximate,
-    Neighbours,
-    Number,
-    Promise,
-    Pure,
-    Relation,
-    ZeroConcentrated,
-    as_zcdp,
-    frozen,
-    grouped,
-    kept_by,
-    promised,
-    relation_of,
-)
+from noiseaware.privacy import PROMISES, Neighbours, Number, Promise, Relation, frozen, promised, relation_of
 
 if TYPE_CHECKING:
     from noiseaware.custodian.ledger.postgres import PostgreSQL
@@ -149,7 +135,7 @@ class Ledger:
     @property
     def remaining(self) -> Fraction:
         """The rest of the total, in ε or in ρ."""
-        return _cost(self.total)[0] - self.spent
+        return self.total.amount - self.spent
 
     def entries(self) -> list[Entry]:
         """Every charge, in the order of charging."""
@@ -166,8 +152,8 @@ class Ledger:
             return len(links)
 
     def cost(self, promise: Promise) -> Promise:
-        """The guarantee that a release is charged for: in a ledger of ρ, for (ε, δ), the ρ that its noise keeps."""
-        return kept_by(promise) if isinstance(self.total, ZeroConcentrated) else promise
+        """Return the promise that a release is charged for: of (ε, δ) in a ledger of ρ, the ρ that its noise keeps."""
+        return self.total.price_of(promise)
 
     def afford(self, guarantee: Promise, relation: Relation | None = None) -> None:
         """Refuse early what a charge would refuse."""
@@ -199,7 +185,7 @@ class Ledger:
             self._check([price], _spent(links), counted)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             told = dict(what) | ({"counted": f"as {price}{counted}"} if counted else {})
-            cost, delta = _cost(price)
+            cost, delta = price.cost
             entry = Entry(uuid.uuid4().hex, now, cost, guarantee, told, delta)
             link = _linked(end(total, links), entry)
             if not self._store.append(database, link):  # someone gave the table a trigger
@@ -227,12 +213,12 @@ class Ledger:
 
     def _check(self, prices: Sequence[Promise], spent: "_Cost", counted: str) -> None:
         """Refuse what the ledger has not left; `counted` says for whom, where this is not what was promised."""
-        costs = [_cost(price) for price in prices]
+        costs = [price.cost for price in prices]
         asked = sum((cost for cost, _ in costs), Fraction(0)), sum((delta for _, delta in costs), Fraction(0))
-        left = tuple(whole - used for whole, used in zip(_cost(self.total), spent, strict=True))
+        left = tuple(whole - used for whole, used in zip(self.total.cost, spent, strict=True))
         if any(wanted > has for wanted, has in zip(asked, left, strict=True)):
-            has = _told(type(self.total), *left)
-            price = prices[0] if len(prices) == 1 else _told(type(self.total), *asked)
+            has = self.total.of(*left)
+            price = prices[0] if len(prices) == 1 else self.total.of(*asked)
             raise LedgerRefusal(f"ledger must have {price} left{counted}, has {has} of {self.total}.")
 
     def _price(self, guarantee: Promise, relation: Relation | None, bound: Relation | None) -> Promise:
@@ -300,7 +286,7 @@ def _due(whole: Promise, guarantee: Promise, relation: Relation | None, bound: R
     if relation is None or bound is None:
         return _priced(whole, guarantee)
     steps = relation.steps_to(bound)
-    held = None if steps is None else grouped(guarantee, steps)
+    held = None if steps is None else guarantee.grouped(steps)
     return None if held is None else _priced(whole, held)
 
 
@@ -311,22 +297,18 @@ def _mixture(whole: Promise, total: Total, links: Sequence[Link]) -> str | None:
     for link in sorted(first.values()):
         entry = _entry(link)
         due = _due(whole, entry.guarantee, entry.relation, bound)
-        if due is None or any(paid < owed for paid, owed in zip((entry.cost, entry.delta), _cost(due), strict=True)):
+        if due is None or any(paid < owed for paid, owed in zip((entry.cost, entry.delta), due.cost, strict=True)):
             return f"entry {link.number} is for {entry.relation} among those for {bound}"
     return None
 
 
 def _priced(whole: Promise, guarantee: Promise) -> Promise:
     """A guarantee in the currency of a ledger's total."""
-    if isinstance(whole, Pure) and isinstance(guarantee, ZeroConcentrated):
-        raise ValueError("rho cannot be charged to a ledger of ε, since zCDP promises no pure ε; ask with epsilon.")
-    if isinstance(whole, Approximate):
-        if isinstance(guarantee, ZeroConcentrated):
-            raise ValueError("rho cannot be charged to a ledger of ε and δ; ask with epsilon.")
-        return guarantee
-    if isinstance(guarantee, Approximate):
-        raise ValueError(f"delta cannot be charged to a ledger of {whole}; make one with epsilon and delta.")
-    return guarantee if isinstance(whole, Pure) else as_zcdp(guarantee)
+    price = guarantee.implied(whole.kind)
+    if price is None:
+        told = f"{guarantee.argument} cannot be charged to a ledger of {whole.currency}, which it does not imply"
+        raise ValueError(f"{told}; {guarantee.remedy}.")
+    return price
 
 
 def _entry(link: Link) -> Entry:
@@ -351,12 +333,6 @@ def _linked(before: Mark, entry: Entry) -> Link:
     return Link(*fields, digest(before.hash, *fields))
 
 
-def _cost(promise: Promise) -> _Cost:
-    if isinstance(promise, Approximate):
-        return promise.epsilon, promise.delta
-    return (promise.epsilon if isinstance(promise, Pure) else promise.rho), Fraction(0)
-
-
 def _written(cost: Fraction, delta: Fraction) -> str:
     return f"{cost};{delta}" if delta else str(cost)
 
@@ -366,19 +342,11 @@ def _read(text: str) -> _Cost:
     return Fraction(cost), Fraction(delta or 0)
 
 
-_KINDS: dict[type, str] = {Pure: "pure", ZeroConcentrated: "zcdp", Approximate: "approximate"}
-
-
 def _row(promise: Promise) -> tuple[str, str]:
-    return _KINDS[type(promise)], _written(*_cost(promise))
+    return promise.kind, _written(*promise.cost)
 
 
 def _promise(kind: str, text: str) -> Promise:
-    cost, delta = _read(text)
-    if kind == "approximate":
-        return Approximate(cost, delta)
-    return (Pure if kind == "pure" else ZeroConcentrated)(cost)
-
-
-def _told(kind: type, cost: Fraction, delta: Fraction) -> Promise:
-    return kind(cost, delta) if kind is Approximate else kind(cost)
+    if kind not in PROMISES:
+        raise ValueError(f"a ledger must add up promises of a kind in {', '.join(PROMISES)}, got {kind!r}; {REMEDY}.")
+    return PROMISES[kind].of(*_read(text))

@@ -27,8 +27,8 @@ from fractions import Fraction
 from noiseaware.custodian import exponential
 from noiseaware.custodian.engine.quiet import quietly
 from noiseaware.custodian.noise import draw
-from noiseaware.mechanism import AbstractMechanism, DiscreteGaussian, DiscreteLaplace
-from noiseaware.privacy import Guarantee, Pure, ZeroConcentrated, above
+from noiseaware.mechanism import LAWS, AbstractMechanism
+from noiseaware.privacy import Guarantee, Pure, above
 from noiseaware.program.language.evaluate import Leaf, evaluate, natural_log, numbers_of, scores
 from noiseaware.program.language.expression import Distance, walk
 from noiseaware.program.language.mechanism import Mechanism
@@ -77,21 +77,25 @@ class _Plan:
     @property
     def cost(self) -> Fraction:
         """ε of Laplace noise of this scale, ρ of Gaussian noise."""
-        loss = self.moved / Fraction(self.law.spread)  # type: ignore[arg-type]
-        return loss if isinstance(self.law, DiscreteLaplace) else loss**2 / 2
+        return self._guarantee.amount
 
     @property
     def promise(self) -> Guarantee:
-        """The same with what OpenDP's map rounds up in the last places, which an exact promise would not bear."""
-        cost = self.cost * (1 + Fraction(1, 10**9))
-        return Pure(cost) if isinstance(self.law, DiscreteLaplace) else ZeroConcentrated(cost)
+        """The promise of the noise, and a little for what OpenDP's map rounds up in the last places."""
+        return self._guarantee.part(1 + Fraction(1, 10**9))
+
+    @property
+    def _guarantee(self) -> Guarantee:
+        guarantee = self.law.guarantee(self.moved)
+        assert guarantee is not None
+        return guarantee
 
 
 def _planned(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf, step: Fraction) -> _Plan:
     """The noise of a value, given how far neighbours move it (None: by the stated sensitivity)."""
     term, width, epsilon = mechanism.values[place], evaluate(mechanism.width, leaf), evaluate(mechanism.epsilon, leaf)
-    k, is_laplace = width if move is None else move, mechanism.name == "laplace"
-    scale = width / epsilon * (1 if is_laplace else Fraction(_deviation(mechanism.delta)))
+    k = width if move is None else move
+    scale = width / epsilon * (Fraction(_deviation(mechanism.delta)) if mechanism.delta else 1)
     unit = lattice.unit(term, leaf, step)
     if unit is None or scale > unit * 2**_WIDEST:
         offset, unit, is_lattice = Fraction(0), _fine_unit(scale, k), False
@@ -100,8 +104,8 @@ def _planned(mechanism: Mechanism, place: int, move: Fraction | None, leaf: Leaf
     else:
         offset, is_lattice = lattice.offset(term, leaf), True
         moved, spread = max(1, math.floor(k / unit)), scale / unit
-    law = (DiscreteLaplace if is_laplace else DiscreteGaussian)(above(spread))
-    if not is_laplace and k:
+    law = LAWS[f"discrete_{mechanism.name}"].of(above(spread))
+    if mechanism.delta and k:
         _check_delta(Fraction(law.spread), moved, epsilon * k / width, mechanism.delta)  # type: ignore[arg-type]
     return _Plan(offset, unit, moved, law, is_lattice)
 
