@@ -57,7 +57,7 @@ class Evidence(eqx.Module):
     @property
     def is_noiseless(self) -> bool:
         """True if the values are the statistics themselves."""
-        return not self.mechanism.is_noisy and not self.is_interval
+        return not (self.is_interval or self.mechanism.is_noisy)
 
     @property
     def n(self) -> float:

@@ -29,14 +29,13 @@ _SURE = 20.0  # e^20 times as much must be within reach of the noise as there ma
 
 def num_listed(evidence: Evidence) -> int:
     """Return how many sums to list, at most, for each of a batch of values; 0 where they are too many."""
-    law = evidence.law
     low, high = _window(evidence)
     most = float((high - low).max()) + 1
-    if law.is_stepped and most > _STEPPED:
-        raise ValueError(
-            f"noise whose mass jumps must leave at most {_STEPPED} sums, got {most:.3g}; use augmentation."
-        )
-    return 2 ** math.ceil(math.log2(most)) if most <= _NODES or law.is_stepped else 0
+    is_stepped = evidence.law.is_stepped
+    if is_stepped and most > _STEPPED:
+        rule = f"noise whose mass jumps must leave at most {_STEPPED} sums"
+        raise ValueError(f"{rule}, got {most:.3g}; use augmentation.")
+    return 2 ** math.ceil(math.log2(most)) if most <= _NODES or is_stepped else 0
 
 
 @functools.partial(jax.jit, static_argnames=("num_draws", "listed"))

@@ -10,7 +10,6 @@
 Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number of draws in use would show.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable
 
@@ -22,7 +21,6 @@ from jaxtyping import Array, Float, Key
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.likelihood import counts, enumerated_count
-from noiseaware.mechanism import Interval
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import scalar_posterior
 
@@ -103,9 +101,10 @@ def _sampler(
         shape = counts.shape_for(prior, law, evidence.y, count)
         return lambda key, y: counts.draws(key, prior, law, y, count, num_draws=num_draws, shape=shape)
     assert isinstance(prior, AbstractScalarPrior)
-    if evidence.law.is_stepped and not evidence.is_interval:
-        evidence = _stepped(evidence)
-    if evidence.is_interval:
+    if evidence.law.is_stepped and not (family.is_count and count.is_public):
+        told = "counts without bounds and with a public n"
+        raise ValueError(f"{evidence.mechanism.title} noise is for {told} under method exact; use augmentation.")
+    if evidence.is_interval or evidence.law.is_stepped:
         listed = enumerated_count.num_listed(evidence)
         draw = functools.partial(enumerated_count.draws, num_draws=num_draws, listed=listed)
         return lambda key, y: draw(key, evidence.at(y), prior)
@@ -113,15 +112,6 @@ def _sampler(
     listed = scalar_posterior.num_listed(placed)
     draw = functools.partial(scalar_posterior.draws, num_draws=num_draws, listed=listed)
     return lambda key, y: draw(key, (placed.at(y),), prior)
-
-
-def _stepped(evidence: Evidence) -> Evidence:
-    """Return evidence whose law is asked for its mass at whole numbers only; refused where sums are no counts."""
-    noise = evidence.mechanism
-    if not evidence.family.is_count or not evidence.count.is_public:
-        told = "counts without bounds and with a public n"
-        raise ValueError(f"{noise.title} noise is for {told} under method exact; use augmentation.")
-    return dataclasses.replace(evidence, law=Interval(noise, 0.0, 0.0))
 
 
 def log_likelihood(evidence: Evidence, prior: AbstractPrior, theta: Array) -> Float[Array, "b m"]:
