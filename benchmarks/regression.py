@@ -25,7 +25,7 @@ import table
 from arviz_stats.base import array_stats
 
 import noiseaware as na
-from noiseaware.sampler.method import METHODS
+from noiseaware.sampler.method import METHODS, decided
 
 EPSILON, N = 1.0, 100
 REGRESSION = (0.5 / 19, 20, 0.5)  # precision, shape, scale, as in the paper
@@ -55,7 +55,13 @@ def worst_ess(draws: np.ndarray, chains: int) -> float:
 
 def measure(method: str, release: na.Release, prior, num_draws: int, chains: int) -> tuple[float, float]:
     """ESS per second of the quickest run, and its seconds."""
-    draws, seconds = quickest(lambda key: np.asarray(METHODS[method].draws(key, release, prior, num_draws)))
+    sampler, evidence = METHODS[method], release.evidence()
+
+    def run(key) -> np.ndarray:
+        route = decided(sampler, evidence, prior)
+        return np.asarray(sampler.draws(key, evidence, prior, route, num_draws).theta)
+
+    draws, seconds = quickest(run)
     return worst_ess(draws[:, : len(release.family.x) + 2], chains) / seconds, seconds
 
 

@@ -1,6 +1,5 @@
 """Calibration finds what is right and what is wrong."""
 
-import dataclasses
 import importlib.util
 import io
 import pathlib
@@ -10,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.stats
+from tests.sampler.stand_in import stand_in
 
 import noiseaware as na
 from noiseaware.sampler.method import METHODS
@@ -46,14 +46,13 @@ def replaced(monkeypatch):
     """Put another method in the place of the exact one."""
 
     def replace(batch):
-        changed = dataclasses.replace(METHODS["exact"], batch=batch)
-        monkeypatch.setitem(METHODS, "exact", changed)
+        monkeypatch.setitem(METHODS, "exact", stand_in(METHODS["exact"], batch=batch))
 
     return replace
 
 
 def test_a_posterior_that_ignores_the_data_is_found_by_what_depends_on_it(seed, replaced):
-    def ignore(keys, evidence, prior, *, num_draws):
+    def ignore(self, keys, evidence, prior, route, num_draws):
         return jax.vmap(lambda key: prior.sample(key, (num_draws,)))(keys)
 
     replaced(ignore)
@@ -64,7 +63,9 @@ def test_a_posterior_that_ignores_the_data_is_found_by_what_depends_on_it(seed, 
 
 
 def test_a_broken_method_is_loud(replaced):
-    replaced(lambda keys, *args, num_draws: jax.numpy.full((len(keys), num_draws), jax.numpy.nan))
+    replaced(
+        lambda self, keys, evidence, prior, route, num_draws: jax.numpy.full((len(keys), num_draws), jax.numpy.nan)
+    )
     with pytest.raises(RuntimeError, match="not finite"):
         na.calibrate(na.family.Bernoulli(), na.prior.Beta(2, 3), n=100, epsilon=1, num_trials=250, seed=0)
 

@@ -1,6 +1,5 @@
 """infer and Posterior: what is checked, what is recorded, and what other tools can read."""
 
-import dataclasses
 import json
 import math
 import subprocess
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from tests.sampler.stand_in import drawing, stand_in
 
 import noiseaware as na
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
@@ -161,11 +161,11 @@ def test_a_release_of_what_is_none_is_refused(change, sentence):
 
 
 def test_draws_that_are_not_finite_are_an_error(monkeypatch):
-    def broken(key, release, prior, num_draws):
+    def broken(key, num_draws):
         return jax.numpy.full(num_draws, jax.numpy.nan).at[0].set(0.5)
 
     methods = method_module.METHODS
-    monkeypatch.setitem(methods, "exact", dataclasses.replace(methods["exact"], draws=broken))
+    monkeypatch.setitem(methods, "exact", drawing(methods["exact"], broken))
     with pytest.raises(RuntimeError, match="gave 9 draws of theta that are not finite"):
         na.infer(COUNT, UNIFORM, num_draws=10, seed=0)
 
@@ -192,8 +192,8 @@ def test_auto_never_takes_what_ignores_the_noise(monkeypatch):
         na.infer_each([release], prior)
     with pytest.raises(ValueError, match=served):
         na.calibrate(FOURTH, prior, n=40, epsilon=1, neighbours="add_remove")
-    assert method_module.checked_method("naive", FOURTH, has_private_n=True) == "naive"
-    methods = {"exact": dataclasses.replace(method_module.METHODS["exact"], serves=lambda family: False)}
+    assert method_module.checked_method("naive", FOURTH, has_private_n=True).name == "naive"
+    methods = {"exact": stand_in(method_module.METHODS["exact"], serves=lambda self, family: False)}
     monkeypatch.setattr(method_module, "METHODS", methods | {"naive": method_module.METHODS["naive"]})
     with pytest.raises(ValueError, match="family must be one that a method serves, got bernoulli; method='naive'"):
         na.infer(COUNT, UNIFORM)

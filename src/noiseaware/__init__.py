@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from noiseaware.posterior.each import infer_each as infer_each
     from noiseaware.posterior.infer import infer as infer
     from noiseaware.posterior.posterior import Posterior as Posterior
+    from noiseaware.sampler import method as method
     from noiseaware.study.calibration import calibrate as calibrate
     from noiseaware.study.plan import plan as plan
 
@@ -30,6 +31,7 @@ _HOMES = {
     "family": "noiseaware.family",
     "interop": "noiseaware.interop",
     "mechanism": "noiseaware.mechanism",
+    "method": "noiseaware.sampler.method",
     "model": "noiseaware.model",
     "prior": "noiseaware.prior",
     "program": "noiseaware.program",
@@ -57,7 +59,7 @@ def __getattr__(name: str):
         from noiseaware.check import explained
 
         raise ModuleNotFoundError(explained(error), name=error.name) from None
-    value = home if home.__name__ == f"noiseaware.{name}" else getattr(home, name)
+    value = home if home.__name__.endswith(f".{name}") and name not in vars(home) else getattr(home, name)
     globals()[name] = value
     return value
 

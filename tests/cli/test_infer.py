@@ -1,6 +1,5 @@
 """`noiseaware infer`: results on stdout, one sentence for each mistake."""
 
-import dataclasses
 import json
 import math
 import pathlib
@@ -9,6 +8,7 @@ import time
 
 import pytest
 from tests.cli.conftest import replaced
+from tests.sampler.stand_in import drawing, stand_in
 
 import noiseaware as na
 from noiseaware.cli import own
@@ -177,10 +177,19 @@ def test_prior_from_words(text, prior):
 def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
     from noiseaware.sampler import method
 
-    naive = method.METHODS["naive"]
-    broken = dataclasses.replace(naive, draws=lambda key, release, prior, m: [math.nan] * m)
+    broken = drawing(method.METHODS["naive"], lambda key, m: [math.nan] * m)
     monkeypatch.setitem(method.METHODS, "naive", broken)
     assert "not finite" in refused(*INFER, status=4)
+
+
+def test_strict_exits_4_when_chains_diverge(clinic, monkeypatch, refused):
+    from noiseaware.sampler import method
+
+    def draws(self, key, evidence, prior, route, num_draws):
+        return method.Draws(prior.sample(key, (num_draws,)), {"divergences": 0.2})
+
+    monkeypatch.setitem(method.METHODS, "exact", stand_in(method.METHODS["exact"], draws=draws))
+    assert "the share of divergences must be at most 0.01, got 0.2." in refused(*INFER, "--strict", status=4)
 
 
 @pytest.mark.slow

@@ -60,6 +60,6 @@ def test_it_is_asked_for_as_the_regression_is():
     with pytest.raises(ValueError, match="must have a mean of 3 entries"):
         family.check_prior(na.prior.NormalInverseGamma([0, 0], 1, 3, 1))
     assert family.axes == family.regression.axes
-    assert checked_method("auto", family) == "gibbs_ss_noisy"
+    assert checked_method("auto", family).name == "gibbs_ss_noisy"
     with pytest.raises(ValueError, match="gibbs_ss_noisy, augmentation, naive"):
         checked_method("hmc", family)

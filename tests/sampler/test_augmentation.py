@@ -13,6 +13,7 @@ from noiseaware.evidence.count import Public
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, NormalMean
 from noiseaware.sampler import augmentation, exact
+from noiseaware.sampler.method import decided
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -255,8 +256,8 @@ def test_a_fault_is_seen(plant, x64, key, monkeypatch):
 # ---- refusals, and what is said --------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_walked_on_is_refused(x64, key):
-    keys, y, noise = jax.random.split(key, 1), jnp.zeros((1, 5)), na.mechanism.Laplace(1.0)
+def test_what_cannot_be_walked_on_is_refused(x64):
+    noise = na.mechanism.Laplace(1.0)
     line = na.prior.NormalInverseGamma([0, 0], 1, 3, 1)
     known = na.prior.Independent(regression=line, covariates=na.prior.CovariateMoments.of(np.arange(9.0)))
     regression, prior = na.family.LinearRegression(), na.family.LinearRegression().completed(line)
@@ -266,7 +267,7 @@ def test_what_cannot_be_walked_on_is_refused(x64, key):
         (known, noise, 9, "whole records can be drawn from"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            augmentation.batch(keys, Evidence(regression, mechanism, y, Public(n)), believed, num_draws=1)
+            decided(augmentation.Augmentation(), Evidence(regression, mechanism, jnp.zeros(5), Public(n)), believed)
 
 
 def test_it_says_what_it_neglects():
@@ -276,4 +277,4 @@ def test_it_says_what_it_neglects():
         family = na.family.MultivariateNormal(dimension=2, bounds=(-1, 1))
         noise = na.mechanism.DiscreteGaussian(np.array(stddev))
         release = na.Release(family=family, values=[1, 2, 3, 4, 5], n=9, mechanism=noise, grid=0.01)
-        assert (augmentation.explanation(release.evidence(), prior) is None) == is_exact
+        assert (augmentation.Augmentation().route(release.evidence(), prior).explanation is None) == is_exact

@@ -231,6 +231,11 @@ def test_chains_of_several_clamped_covariates_agree(seed):
     assert posterior.summary()["ess_bulk"].min() > 1000
 
 
+def explained(release: na.Release, prior) -> str:
+    with jax.enable_x64(True):
+        return hmc.HMC().route(release.evidence(), prior).explanation
+
+
 @pytest.mark.slow
 def test_the_way_follows_what_matters_more(seed):
     """Bounds at six sd move nobody, and hmc keeps the law of second moments; at 1.6 they do, and it takes moved records
@@ -241,9 +246,9 @@ def test_the_way_follows_what_matters_more(seed):
     for sd in (0.15, 0.6):
         prior = na.prior.NormalInverseWishart([0, 0], 5, 12 * sd**2, 15)
         release = release_of(family, rng.normal(0, sd, (200, 2)), 2.0, rng)
-        said.append(hmc.explanation(release.evidence(), prior))
+        said.append(explained(release, prior))
         with jax.enable_x64(True):
-            found = adequacy.doubt(release.evidence(), prior)
+            found = adequacy.Adequacy(release.evidence(), prior).doubt
         assert found.reason is None
         assert min(found) == 0
     assert said[0] == "Records outside the bounds are taken as if they had not been moved to them."
@@ -259,7 +264,7 @@ def test_too_few_points_are_spoken_of(monkeypatch):
     prior = na.prior.NormalInverseWishart([0, 0], 5, 12 * 0.36, 15)
     values = [2.0, -3.0, 58.0, 5.0, 61.0]
     release = na.Release(family=family, values=values, n=200, mechanism=na.mechanism.Laplace(0.2))
-    assert "too few points" in str(hmc.explanation(release.evidence(), prior))
+    assert "too few points" in str(explained(release, prior))
     adequacy._by_points.clear_cache()
 
 

@@ -1,12 +1,12 @@
 """Covariates that the clamped normal model would take for moved: how many, and that it is then not asked."""
 
-import dataclasses
 import time
 
 import jax
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.stand_in import drawing
 
 import noiseaware as na
 from noiseaware.report.posterior_words import exactness
@@ -54,7 +54,7 @@ def test_a_yes_or_no_within_its_bounds_is_refused_before_any_chain_runs(name, me
         raise AssertionError("a chain ran")
 
     for each, known in methods.METHODS.items():
-        monkeypatch.setitem(methods.METHODS, each, dataclasses.replace(known, draws=never))
+        monkeypatch.setitem(methods.METHODS, each, drawing(known, never))
     release, begun = yes_or_no(name, np.random.default_rng(seed)), time.monotonic()
     with pytest.raises(ValueError, match=r"^bounds of 't' must hold.*such as \(-1, 2\) for a yes/no") as refusal:
         na.infer(release, PRIORS[name], method=method, seed=1)
@@ -144,11 +144,11 @@ def test_a_private_number_of_records_is_reckoned_with(seed):
 def test_a_linear_regression_says_what_it_takes_its_covariates_for(monkeypatch, seed):
     """With chains stood in for: what is said does not hang on the draws."""
 
-    def blank(key, release, prior, num_draws):
+    def blank(key, num_draws):
         return 1 + jax.random.uniform(key, (num_draws, 3))
 
     for name, known in methods.METHODS.items():
-        monkeypatch.setitem(methods.METHODS, name, dataclasses.replace(known, draws=blank))
+        monkeypatch.setitem(methods.METHODS, name, drawing(known, blank))
     values = np.random.default_rng(seed).normal(60, 3, 5)
     family = na.family.LinearRegression(["t"], "y")
     release = na.Release(family=family, values=values, n=100, mechanism=na.mechanism.Gaussian(3.0))

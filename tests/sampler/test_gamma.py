@@ -50,7 +50,7 @@ def test_both_methods_match_weighted_tables(n, scale, outside, seed):
         draws, slack = np.stack(list(found.draws.values()), axis=1), 0.0
         if method == "hmc":
             with jax.enable_x64(True):
-                slack = adequacy.doubt(release.evidence(), PRIOR).normality
+                slack = adequacy.Adequacy(release.evidence(), PRIOR).doubt.normality
         assert agrees(draws, theta, -np.abs(y - s).sum(1) / scale, quarter, slack=slack), method
         if method == "augmentation":
             assert not agrees(draws, theta, -np.abs(y - s).sum(1) / (2 * scale), quarter)

@@ -13,6 +13,7 @@ from noiseaware.evidence.evidence import Evidence
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
 from noiseaware.sampler import gibbs_regression
+from noiseaware.sampler.method import decided
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -22,7 +23,8 @@ N, DRAWS = 200, 20
 # than 0.006 at Laplace noise of scale 8, where the standard error was 0.005.
 APPROXIMATION = 0.01
 SHAPE, SCALE = 5.0, 2.0
-VARIANTS = {"update": gibbs_regression.UPDATE, "prior": gibbs_regression.PRIOR, "noisy": gibbs_regression.NOISY}
+UPDATE, PRIOR, NOISY = gibbs_regression.GibbsUpdate(), gibbs_regression.GibbsPrior(), gibbs_regression.GibbsNoisy()
+VARIANTS = {"update": UPDATE, "prior": PRIOR, "noisy": NOISY}
 
 
 def family_of(p: int) -> na.family.LinearRegression:
@@ -112,7 +114,7 @@ def compare(p: int, noises, seed: int, *, chains: int, size: int) -> None:
     for mechanism in noises:
         y = released(p, mechanism.spread)
         weight = np.exp(np.asarray(mechanism.log_density(y - s)).sum(1))
-        found = drawn(gibbs_regression.UPDATE, family_of(p), prior_of(p), mechanism, y, seed, chains)
+        found = drawn(UPDATE, family_of(p), prior_of(p), mechanism, y, seed, chains)
         found = levels(found, theta, weight)
         assert (np.abs(found - LEVELS) <= allowed(chains, weight)).all(), found
 
@@ -199,7 +201,7 @@ def test_known_moments_match_importance_sampling(seed):
     moments = np.array([[variance, cross], [cross, square]])
     covariates = na.prior.CovariateMoments(np.array([mean, mean**2 + variance]), moments)
     prior = na.prior.Independent(regression=prior_of(1).parts["regression"], covariates=covariates)
-    found = drawn(gibbs_regression.PRIOR, family_of(1), prior, na.mechanism.Laplace(scale), y, seed, 200)
+    found = drawn(PRIOR, family_of(1), prior, na.mechanism.Laplace(scale), y, seed, 200)
     found = levels(found, theta, weight)
     assert (np.abs(found - LEVELS) <= allowed(200, weight)).all(), found
 
@@ -208,8 +210,8 @@ def test_known_moments_match_importance_sampling(seed):
 @pytest.mark.parametrize(
     ("variant", "noise"),
     [
-        (gibbs_regression.UPDATE, na.mechanism.Laplace(1e-7)),
-        (gibbs_regression.PRIOR, na.mechanism.Identity()),
+        (UPDATE, na.mechanism.Laplace(1e-7)),
+        (PRIOR, na.mechanism.Identity()),
     ],
 )
 def test_without_noise_it_is_conjugate(variant, noise, seed):
@@ -251,7 +253,7 @@ def test_noisy_matches_importance_sampling_where_its_moments_are_right(seed):
     theta, s = predictive(np.random.default_rng(seed), 1, 500_000, (np.array([mean]), np.array([[variance]])))
     weight = np.exp(-np.abs(y - s).sum(1) / scale)
     mechanism = na.mechanism.Laplace(np.append(np.full(5, scale), [1e-9, 1e-9]))
-    found = drawn(gibbs_regression.NOISY, family, prior_of(1), mechanism, whole, seed, 200)
+    found = drawn(NOISY, family, prior_of(1), mechanism, whole, seed, 200)
     found = levels(found, theta, weight)
     assert (np.abs(found - LEVELS) <= allowed(200, weight)).all(), found
 
@@ -273,7 +275,7 @@ def test_edges_give_finite_draws(name, seed):
     n, away, scale = EDGES[name]
     y = away * np.random.default_rng(seed).normal(size=9)
     y[3] = -away  # a sum of squares
-    found = drawn(gibbs_regression.UPDATE, family_of(2), prior_of(2), na.mechanism.Laplace(scale), y, seed, 50, n=n)
+    found = drawn(UPDATE, family_of(2), prior_of(2), na.mechanism.Laplace(scale), y, seed, 50, n=n)
     assert np.isfinite(found).all()
     assert (found[..., -1] > 0).all()
     assert np.unique(found[..., 0]).size > 500
@@ -285,7 +287,7 @@ def test_a_covariate_of_two_values_has_no_inverse_covariance_and_needs_none(seed
     prior = na.prior.Independent(regression=prior_of(1).parts["regression"], covariates=na.prior.CovariateMoments.of(x))
     family = na.family.LinearRegression("x", "y")
     y, noise = [3.0, 9.0, 64.0, 20.0, 80.0], na.mechanism.Laplace(5.0)
-    found = drawn(gibbs_regression.PRIOR, family, prior, noise, y, seed, 10)
+    found = drawn(PRIOR, family, prior, noise, y, seed, 10)
     assert np.isfinite(found).all()
 
 
@@ -300,12 +302,12 @@ def test_a_method_of_infer(name, seed):
     posterior = na.infer(release, prior_of(1), method=f"gibbs_ss_{name}", num_draws=4000, seed=seed)
     assert list(posterior.marginals()) == ["coefficients[x0]", "coefficients[intercept]", "variance"]
     assert all(np.isfinite(values).all() and values.shape == (4000,) for values in posterior.marginals().values())
-    assert "2019" in variant.explanation(release.evidence(), prior_of(1))
+    assert "2019" in str(variant.route(release.evidence(), prior_of(1)).explanation)
 
 
-def test_what_a_variant_cannot_use_is_refused(x64, key):
+def test_what_a_variant_cannot_use_is_refused(x64):
     family, prior, y = family_of(1), prior_of(1), jnp.zeros((1, 5))
-    keys, noise = jax.random.split(key, 1), na.mechanism.Laplace(1.0)
+    noise = na.mechanism.Laplace(1.0)
     known = na.prior.Independent(
         regression=prior.parts["regression"], covariates=na.prior.CovariateMoments.of(np.arange(9.0))
     )
@@ -313,13 +315,13 @@ def test_what_a_variant_cannot_use_is_refused(x64, key):
         regression=prior.parts["regression"], covariates=na.prior.NormalInverseWishart([0.0], 1.0, 1.0, 4.0)
     )
     for variant, model, given, sentence in (
-        (gibbs_regression.UPDATE, family, known, "a NormalInverseWishart prior .* got CovariateMoments"),
-        (gibbs_regression.PRIOR, family, heavy, "dof must be above 4 .* got 4.0"),
-        (gibbs_regression.NOISY, family, prior, "must be a LinearRegressionFourth .* got LinearRegression"),
-        (gibbs_regression.UPDATE, na.family.Bernoulli(), prior, "must be a LinearRegression .* got B"),
+        (UPDATE, family, known, "a NormalInverseWishart prior .* got CovariateMoments"),
+        (PRIOR, family, heavy, "dof must be above 4 .* got 4.0"),
+        (NOISY, family, prior, "must be a LinearRegressionFourth .* got LinearRegression"),
+        (UPDATE, na.family.Bernoulli(), prior, "must be a LinearRegression .* got B"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            variant.batch(keys, Evidence(model, noise, y, Public(N)), given, num_draws=1)
+            decided(variant, Evidence(model, noise, y[0], Public(N)), given)
 
 
 # ---- faults ----------------------------------------------------------------------------------------------------------
@@ -368,7 +370,7 @@ def test_a_statistic_that_is_not_projected_is_seen(monkeypatch, seed):
     monkeypatch.setattr(na.family.LinearRegression, "project", lambda self, s, n: s)
     jax.clear_caches()
     y = np.array([1.0, 2.0, -300.0, 40.0, 5.0])
-    found = drawn(gibbs_regression.UPDATE, family_of(1), prior_of(1), na.mechanism.Laplace(0.01), y, seed, 4, n=50)
+    found = drawn(UPDATE, family_of(1), prior_of(1), na.mechanism.Laplace(0.01), y, seed, 4, n=50)
     monkeypatch.undo()
     jax.clear_caches()
     assert not np.isfinite(found).all()

@@ -90,6 +90,6 @@ def test_the_way_follows_what_the_bounds_did():
         prior = na.prior.Independent(coefficients=na.prior.MultivariateNormal([0, 0], 1), covariates=covariates)
         values = np.array([0.0, 0.0, square, 0.2 * square])
         release = na.Release(family=model, values=values, n=1000, mechanism=na.mechanism.Laplace(2.0))
-        said = hmc.explanation(release.evidence(), prior)
+        said = hmc.HMC().route(release.evidence(), prior).explanation
         assert ("The moments of clamped records are good to" in said) == clips, said
         assert ("as if none outside the bounds had been moved" in said) != clips, said

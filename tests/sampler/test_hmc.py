@@ -11,7 +11,7 @@ from tests.sampler.weighted import LEVELS, weights
 import noiseaware as na
 from noiseaware.evidence.count import Public
 from noiseaware.evidence.evidence import Evidence
-from noiseaware.sampler import _mode, _target, hmc, mcmc_ind
+from noiseaware.sampler import _mode, _target, hmc
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -119,7 +119,7 @@ def test_regression_against_nuts_on_the_records(p, n, scale, x64, key, rng):
     release = na.Release(family=family, values=y, n=n, mechanism=na.mechanism.Laplace(scale))
     posterior = na.infer(release, prior, seed=3, num_draws=DRAWS)
     draws = np.column_stack([posterior.draws["coefficients"], posterior.draws["variance"]])
-    records = np.asarray(mcmc_ind.draws(key, release.evidence(), prior, DRAWS))
+    records = np.asarray(drawn(MCMCInd(), key, release, prior, DRAWS))
     runs = records.reshape(4, -1, records.shape[1])
     counts = [array_stats.ess(run, method="tail", prob=(0.05, 0.95)) for run in np.moveaxis(runs, 2, 0)]
     worth = float(np.min(counts))

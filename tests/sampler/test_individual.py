@@ -7,12 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.sampler.stand_in import drawn
 from tests.sampler.weighted import LEVELS, shares, weights, worth
 
 import noiseaware as na
 from noiseaware.evidence.count import Public
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.sampler import mcmc_ind
+from noiseaware.sampler.mcmc_ind import MCMCInd
+from noiseaware.sampler.method import decided
 
 # bounds that cut deep, releases that no table has and priors that a release refutes are here on purpose
 pytestmark = pytest.mark.filterwarnings("ignore:The (fit|released|prior):RuntimeWarning")
@@ -78,7 +81,7 @@ CASES = {
 def test_draws_match_importance_sampling(name, x64, key, seed):
     p, n, mechanism, size = CASES[name]
     release = released(p, n, mechanism)
-    found = np.asarray(mcmc_ind.draws(key, release.evidence(), prior_of(p), 4000))
+    found = np.asarray(drawn(MCMCInd(), key, release, prior_of(p), 4000))
     assert found.shape == (4000, p + 2)
     theta, s = predictive(np.random.default_rng(seed), p, n, size)
     distance = release.values - s
@@ -114,7 +117,7 @@ def test_clamping_is_part_of_the_model(x64, key, seed):
     """Without it the same release has another posterior."""
     mechanism = na.mechanism.Laplace(1.2)
     release = released(1, 8, mechanism)
-    found = np.asarray(mcmc_ind.draws(key, release.evidence(), prior_of(1), 20_000))
+    found = np.asarray(drawn(MCMCInd(), key, release, prior_of(1), 20_000))
     theta, s = predictive(np.random.default_rng(seed), 1, 8, 1_000_000, is_clamped=False)
     share, most = levels(found, theta, np.asarray(mechanism.log_density(release.values - s)).sum(1))
     assert (np.abs(share - LEVELS) > most).any(), share
@@ -125,14 +128,14 @@ def test_a_release_out_of_reach_gives_finite_draws(x64, key):
     """A negative sum of squares and sums of more than n; discrete noise on a grid."""
     values, noise = [9000, 0, -40_000, 500, 700], na.mechanism.DiscreteLaplace(100.0)
     release = na.Release(family=family_of(1), values=values, n=5, mechanism=noise, grid=0.01)
-    found = np.asarray(mcmc_ind.draws(key, release.evidence(), prior_of(1), 400))
+    found = np.asarray(drawn(MCMCInd(), key, release, prior_of(1), 400))
     assert np.isfinite(found).all()
     assert np.unique(found[:, 0]).size > 200
-    assert mcmc_ind.explanation(release.evidence(), na.prior.NormalInverseGamma([0, 0], 1, 3, 1)) is None
+    assert decided(MCMCInd(), release.evidence(), na.prior.NormalInverseGamma([0, 0], 1, 3, 1)).explanation is None
 
 
-def test_what_cannot_be_walked_on_is_refused(x64, key, monkeypatch):
-    keys, y, noise = jax.random.split(key, 1), jnp.zeros((1, 5)), na.mechanism.Laplace(1.0)
+def test_what_cannot_be_walked_on_is_refused(x64, monkeypatch):
+    y, noise = jnp.zeros((1, 5)), na.mechanism.Laplace(1.0)
     known = na.prior.Independent(
         regression=prior_of(1).parts["regression"], covariates=na.prior.CovariateMoments.of(np.arange(9.0))
     )
@@ -142,7 +145,7 @@ def test_what_cannot_be_walked_on_is_refused(x64, key, monkeypatch):
         (na.family.Bernoulli(), prior_of(1), noise, "LinearRegression for mcmc_ind, got B"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            mcmc_ind.batch(keys, Evidence(family, mechanism, y, Public(5)), prior, num_draws=1)
+            decided(MCMCInd(), Evidence(family, mechanism, y[0], Public(5)), prior)
     monkeypatch.setitem(sys.modules, "numpyro", None)
     with pytest.raises(ImportError, match=r"install noiseaware\[numpyro\]"):
-        mcmc_ind.batch(keys, Evidence(family_of(1), noise, y, Public(5)), prior_of(1), num_draws=1)
+        decided(MCMCInd(), Evidence(family_of(1), noise, y[0], Public(5)), prior_of(1))

@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.sampler.stand_in import drawing
 
 import noiseaware as na
 from noiseaware.evidence.count import Public
 from noiseaware.evidence.evidence import Evidence
-from noiseaware.sampler import adequacy, augmentation, hmc
+from noiseaware.sampler import adequacy, augmentation
 
 PRIOR = na.prior.NormalInverseGamma(0.5, 2.0, 4.0, 3.0)
 LINE = na.prior.NormalInverseGamma([0, 0], 1.0, 3.0, 0.1)
@@ -24,7 +25,7 @@ def released(family, x: np.ndarray, epsilon: float, rng) -> na.Release:
 
 def doubt_of(release: na.Release, prior) -> adequacy.Doubt:
     prior = release.family.completed(prior)
-    return adequacy.doubt(release.evidence(), prior)
+    return adequacy.Adequacy(release.evidence(), prior).doubt
 
 
 # n, ε and whether the limit theorem shows: the settings in which it was measured to, or not to
@@ -49,7 +50,7 @@ def test_bounds_that_cut_deep_show(n, sd, shows, x64, seed):
     x = rng.normal(0, sd, n)
     family = na.family.LinearRegression(["x"], "y", bounds=(-1, 1))
     release = released(family, np.stack([x, 0.6 * x + 0.8 * rng.normal(0, sd, n)]), 0.5, rng)
-    assert adequacy.clips(release.evidence(), family.completed(LINE)) == shows
+    assert adequacy.Adequacy(release.evidence(), family.completed(LINE)).clips == shows
     assert doubt_of(release, LINE).reason is None
 
 
@@ -58,7 +59,7 @@ def test_nothing_is_in_doubt_where_hmc_neglects_nothing(x64):
         (na.family.Normal(), na.mechanism.Laplace(0.01)),
         (na.family.Normal(bounds=(-1, 2)), na.mechanism.Identity()),
     ):
-        assert adequacy.doubt(Evidence(family, mechanism, jnp.zeros(2), Public(3)), PRIOR) == (0.0, 0.0)
+        assert adequacy.Adequacy(Evidence(family, mechanism, jnp.zeros(2), Public(3)), PRIOR).doubt == (0.0, 0.0)
 
 
 @pytest.mark.slow
@@ -66,13 +67,11 @@ def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     """The draws are stood in for: what counts is who is asked for them, and what is said."""
     from noiseaware.sampler import method as methods
 
-    def blank(key, evidence, prior, num_draws):
+    def blank(key, num_draws):
         return 1 + jax.random.uniform(key, (num_draws, 2))
 
     for name in ("hmc", "augmentation"):
-        method = methods.METHODS[name]
-        stand_in = methods.Method(blank, method.batch, method.explanation, method.serves, is_chain=True)
-        monkeypatch.setitem(methods.METHODS, name, stand_in)
+        monkeypatch.setitem(methods.METHODS, name, drawing(methods.METHODS[name], blank))
     rng = np.random.default_rng(seed)
     family = na.family.Normal(bounds=(-1, 2))
     with jax.enable_x64(True):
@@ -87,5 +86,5 @@ def test_auto_takes_what_the_doubt_says(monkeypatch, seed):
     monkeypatch.setattr(augmentation, "QUICK_RECORDS", 5)
     found = na.infer(few, PRIOR, num_draws=400, seed=1)
     assert (found.method, found.is_exact) == ("hmc", False)
-    assert hmc.explanation(few.evidence(), PRIOR) in found.explanation
+    assert found.route.explanation in found.explanation
     assert "method='augmentation'" in found.explanation

@@ -151,7 +151,7 @@ def _document(found: "Calibration", family: "AbstractFamily", prior: "AbstractPr
 
     method = setting["method"]
     if method == "auto" or method in METHODS:
-        method = checked_method(method, family, has_private_n=setting["neighbours"] == "add_remove")
+        method = checked_method(method, family, has_private_n=setting["neighbours"] == "add_remove").name
     names = list(found.ranks)
     shares, errors = ({level: f(level) for level in _COVERAGE} for f in (found.coverage, found.coverage_error))
     coverage = {k: {f"{p:g}": {"share": shares[p][k], "error": errors[p][k]} for p in _COVERAGE} for k in names}

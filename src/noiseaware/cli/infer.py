@@ -136,6 +136,7 @@ def _check_outputs(release: str, output: str | None, report: str | None, *, forc
 
 
 def _check_diagnostics(posterior: "Posterior") -> None:
+    from noiseaware.posterior.diagnostic import MOST_DIVERGENCES
     from noiseaware.sampler.markov_chain import LARGEST_RHAT, LEAST_ESS
 
     for name, row in posterior.summary().to_dict("index").items():
@@ -144,6 +145,8 @@ def _check_diagnostics(posterior: "Posterior") -> None:
                 raise Unfit(f"{measure} of {name} must be at least {LEAST_ESS}, got {row[measure]:.0f}; raise --draws.")
         if not row["r_hat"] <= LARGEST_RHAT:
             raise Unfit(f"r_hat of {name} must be at most {LARGEST_RHAT}, got {row['r_hat']:.3f}.")
+    if not (share := posterior.info.get("divergences", 0.0)) <= MOST_DIVERGENCES:
+        raise Unfit(f"the share of divergences must be at most {MOST_DIVERGENCES:g}, got {share:.2g}.")
 
 
 def _json(posterior: "Posterior", records: list[dict[str, float]]) -> str:

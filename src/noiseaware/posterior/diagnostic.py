@@ -1,10 +1,14 @@
 """Diagnostics of draws by ArviZ: R-hat, effective numbers of draws and Monte Carlo errors."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from noiseaware.sampler.markov_chain import LEAST_ESS, largest_rhat
 
 CHAINS = 4
+MOST_DIVERGENCES = 0.01
+"""The share of steps that may diverge: a few do at the kinks of Laplace noise, and are refused."""
 
 
 def _columns(values: np.ndarray) -> list[np.ndarray]:
@@ -27,8 +31,8 @@ def diagnostics(draws: np.ndarray) -> dict[str, float]:
     return {name: float(np.asarray(value)) for name, value in values.items()}
 
 
-def doubt(draws: dict[str, np.ndarray]) -> str | None:
-    """A sentence on chains that have not converged, if they have not."""
+def doubt(draws: dict[str, np.ndarray], info: Mapping[str, float] | None = None) -> str | None:
+    """Return a sentence on chains that have not converged, or that diverged, if they have not or did."""
     for name, values in draws.items():
         for column in _columns(values):
             found = diagnostics(column)
@@ -36,4 +40,12 @@ def doubt(draws: dict[str, np.ndarray]) -> str | None:
             if found["r_hat"] > largest_rhat(CHAINS, len(column) // CHAINS) or found["ess_bulk"] < least:
                 numbers = f"R-hat {found['r_hat']:.3f}, {found['ess_bulk']:.0f} effective draws"
                 return f"The chains of {name} have not converged ({numbers}): do not rely on them."
-    return None
+    return diverged({} if info is None else info)
+
+
+def diverged(info: Mapping[str, float]) -> str | None:
+    """Return a sentence on chains of which too large a share of steps diverged, and so left out a part of the law."""
+    share = info.get("divergences", 0.0)
+    if share <= MOST_DIVERGENCES:
+        return None
+    return f"{100 * share:.2g} % of the steps of the chains diverged: do not rely on the draws."

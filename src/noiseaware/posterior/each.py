@@ -23,7 +23,7 @@ from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import AbstractPrior
 from noiseaware.report.release_words import with_convention
 from noiseaware.sampler import exact
-from noiseaware.sampler.method import method_for
+from noiseaware.sampler.method import Method, method_for
 
 Progress = Callable[[int, int], None]
 _AT_A_TIME = 1000
@@ -34,7 +34,7 @@ def infer_each(
     releases: Iterable[Release],
     prior: AbstractPrior,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     num_draws: int = 1000,
     seed: int | None = None,
     progress: Progress | None = None,
@@ -52,12 +52,12 @@ def infer_each(
     seeds = _seeds(releases, checked_seed(num_draws, seed))
     kinds: dict[Hashable, list[int]] = {}
     for place, release in enumerate(releases):
-        is_alone = method_for(release.evidence(), method) != "exact" or not _is_stackable(release)
+        is_alone = method_for(release.evidence(), method).name != "exact" or not _is_stackable(release)
         kinds.setdefault(place if is_alone else _kind(release), []).append(place)
     found: dict[int, Posterior] = {}
     for places in kinds.values():
         some = [releases[place] for place in places]
-        if _is_stackable(some[0]) and method_for(some[0].evidence(), method) == "exact":
+        if _is_stackable(some[0]) and method_for(some[0].evidence(), method).name == "exact":
             each = _at_once(some, prior, [seeds[p] for p in places], num_draws)
         else:
             each = iter([drawn(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])])
@@ -113,7 +113,7 @@ def _at_once(releases: list[Release], prior: AbstractPrior, seeds: list[int], nu
         rows, after = np.asarray(batched)[start - first :], start + _AT_A_TIME
         check_finite("exact", family.named(rows))
         for row, release, seed in zip(rows, releases[start:after], seeds[start:after], strict=True):
-            why = with_convention(exact.explanation(release.evidence(), prior), release)
+            why = with_convention(exact.explanation(release.evidence()), release)
             yield Posterior(family.named(row), release, prior, "exact", why, seed)
 
 

@@ -53,6 +53,7 @@ def _attributes(posterior: AbstractPosterior) -> dict[str, str | int | float]:
         "prior_predictive_tail": math.nan if posterior.tail is None else posterior.tail,
         "prior": str(posterior.prior),
         "seed": posterior.seed,
+        **posterior.info,
         "release": posterior.release.to_json(),
     } | {f"release_{i}": other.to_json() for i, other in enumerate(posterior.others, 2)}
 

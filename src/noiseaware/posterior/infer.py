@@ -7,7 +7,7 @@ It runs in float64 whatever the user's own JAX setting is.
 
 import secrets
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import jax
 import numpy as np
@@ -22,14 +22,8 @@ from noiseaware.posterior.posterior import Posterior
 from noiseaware.posterior.seed import own_seed
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.report.release_words import with_convention
-from noiseaware.sampler import (
-    adequacy,
-    augmentation,
-    covariate,
-    covariate_law,
-    exact,
-)
-from noiseaware.sampler.method import METHODS, method_for
+from noiseaware.sampler import covariate, covariate_law, exact
+from noiseaware.sampler.method import Method, Route, decided, method_for
 
 Truth = float | Mapping[str, object]
 
@@ -40,7 +34,7 @@ def infer(
     release: Release | Sequence[Release],
     prior: AbstractPrior,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     num_draws: int = 4000,
     seed: int | None = None,
     same_table: bool = False,
@@ -70,43 +64,52 @@ def drawn(
     release: Release | Sequence[Release],
     prior: AbstractPrior,
     *,
-    method: str,
+    method: Method,
     num_draws: int,
     seed: int | None,
     same_table: bool = False,
 ) -> "Posterior":
-    """What `infer` gives, before its concerns are looked at."""
+    """Return what `infer` gives, before its concerns are looked at."""
     releases = _all(release)
     if len(releases) > 1 and not same_table:
         return _infer_given(releases, prior, method, num_draws, seed)
     release = releases[0] if len(releases) == 1 else several.same_table(releases)
     evidence = release.evidence()
-    name = method_for(evidence, method)
+    sampler = method_for(evidence, method)
     prior = release.family.checked_prior(prior)
     seed = checked_seed(num_draws, seed)
-    if name != "naive":
+    if sampler.is_aware:
         covariate.check(evidence, prior)
     with jax.enable_x64(True):
-        name, choice = (name, None) if method != "auto" else _chosen(name, evidence, prior)
-        found = METHODS[name].draws(key_of(seed, releases), evidence, prior, int(num_draws))
-        draws = release.family.named(np.asarray(found, dtype=np.float64))
+        route = decided(sampler, evidence, prior, by_auto=method == "auto")
+        found = route.sampler.draws(key_of(seed, releases), evidence, prior, route, int(num_draws))
+        draws = release.family.named(np.asarray(found.theta, dtype=np.float64))
+    name = route.sampler.name
     check_finite(name, draws)
-    why = METHODS[name].explanation(evidence, prior)
-    if name != "naive":
-        why = " ".join(filter(None, (why, covariate.assumption(evidence, prior)))) or None
-        why = " ".join(filter(None, (why, covariate_law.sentence(evidence, draws)))) or None
-    if choice is not None and name == "hmc":
-        why = " ".join(filter(None, (why, choice)))
-    if METHODS[name].is_chain and (doubted := doubt(draws)) is not None:
+    doubted = doubt(draws, found.info) if route.sampler.is_chain else None
+    if doubted is not None:
         warnings.warn(doubted, RuntimeWarning, stacklevel=3)
-        why = " ".join(filter(None, (why, doubted)))
-    return Posterior(draws, release, prior, name, with_convention(why, release), seed, choice)
+    why = " ".join(filter(None, (*_sentences(route, evidence, prior, draws), doubted))) or None
+    told = with_convention(why, release)
+    return Posterior(draws, release, prior, name, told, seed, route.choice, route=route, info=found.info)
+
+
+def _sentences(
+    route: Route, evidence: Evidence, prior: AbstractPrior, draws: dict[str, np.ndarray]
+) -> Iterator[str | None]:
+    """Yield why the draws of a route are approximate, and what a regression takes for granted."""
+    yield route.explanation
+    if route.sampler.is_aware:
+        yield covariate.assumption(evidence, prior)
+        yield covariate_law.sentence(evidence, draws)
+    if route.adequacy is not None:  # else auto has left the sampler that there was a doubt about
+        yield route.choice
 
 
 def _infer_given(
-    releases: tuple[Release, ...], prior: AbstractPrior, method: str, num_draws: int, seed: int | None
+    releases: tuple[Release, ...], prior: AbstractPrior, method: Method, num_draws: int, seed: int | None
 ) -> "Posterior":
-    """Exact draws of the one θ of several independent tables."""
+    """Return exact draws of the one θ of several independent tables."""
     first, *others = several.checked_tables(releases)
     if method not in ("auto", "exact"):
         raise ValueError(f"method must be one of auto, exact for several tables, got {method!r}.")
@@ -118,7 +121,7 @@ def _infer_given(
         found = exact.draws_given(key_of(seed, releases), tables, prior, int(num_draws))
         draws = first.family.named(np.asarray(found, dtype=np.float64))
     check_finite("exact", draws)
-    why = next(filter(None, (exact.explanation(table, prior) for table in tables)), None)
+    why = next(filter(None, (exact.explanation(table) for table in tables)), None)
     return Posterior(draws, first, prior, "exact", with_convention(why, first), seed, others=tuple(others))
 
 
@@ -138,21 +141,6 @@ def check_finite(method: str, draws: dict[str, np.ndarray]) -> None:
     for parameter, values in draws.items():
         if lost := int((~np.isfinite(values)).sum()):
             raise RuntimeError(f"method {method!r} gave {lost} draws of {parameter} that are not finite numbers.")
-
-
-def _chosen(name: str, evidence: Evidence, prior: AbstractPrior) -> tuple[str, str | None]:
-    """Return what auto takes in the end: not HMC where what it neglects shows, and a sentence on that."""
-    n = evidence.n
-    if name != "hmc" or not evidence.count.is_public or n > augmentation.MOST_RECORDS:
-        return name, None
-    if not augmentation.simulates(evidence.family, prior):
-        return name, None
-    reason = adequacy.doubt(evidence, prior).reason
-    if reason is None:
-        return name, None
-    if n <= augmentation.QUICK_RECORDS and evidence.family.as_quadratic(prior) is None:
-        return "augmentation", reason  # of second moments its chains are too slow to be taken unasked
-    return name, f"{reason} Take method='augmentation', which is slower and neglects nothing."
 
 
 def checked_seed(num_draws: int, seed: int | None) -> int:

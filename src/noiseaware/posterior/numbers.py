@@ -4,6 +4,7 @@ Sentences, pictures and predictions are made of this noun; the final `Posterior`
 """
 
 import abc
+import dataclasses
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries, number
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.report.release_words import with_convention
 from noiseaware.sampler import covariate
-from noiseaware.sampler.method import METHODS
+from noiseaware.sampler.method import Route
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +46,10 @@ class AbstractPosterior(abc.ABC):
     """Why auto took another method than its first for the family, or why another would be better."""
     others: tuple[Release, ...] = ()
     """Releases of further tables with the same parameter."""
+    route: Route | None = None
+    """The decision on how to draw; None of draws that no sampler made alone."""
+    info: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    """How drawing went: of hmc, the shares of steps that were accepted (acceptance) and that diverged (divergences)."""
 
     @property
     def releases(self) -> tuple[Release, ...]:
@@ -59,7 +64,7 @@ class AbstractPosterior(abc.ABC):
     @property
     def is_chain(self) -> bool:
         """True if a draw depends on those before it."""
-        return METHODS[self.method].is_chain
+        return self.route is not None and self.route.sampler.is_chain
 
     @property
     def num_draws(self) -> int:
@@ -150,7 +155,7 @@ class AbstractPosterior(abc.ABC):
         """Estimates and diagnostics under ArviZ's names.
 
         The draws are split into four runs for the diagnostics; independent draws give an R-hat of 1 and as many
-        effective draws as draws.
+        effective draws as draws. How drawing went, such as the share of divergences, is in the frame's `attrs`.
         """
         import pandas as pd
 
@@ -160,7 +165,9 @@ class AbstractPosterior(abc.ABC):
             | diagnostics(draws)
             for e, draws in zip(self.estimates(probability), self.marginals().values(), strict=True)
         }
-        return pd.DataFrame.from_dict(rows, orient="index")
+        frame = pd.DataFrame.from_dict(rows, orient="index")
+        frame.attrs.update(self.info)
+        return frame
 
     def truths(self, truth: Truth | None) -> dict[str, float]:
         """The true value of each number, from one value or from a mapping by parameter."""

@@ -10,6 +10,7 @@ and where moved records are taken as unmoved, by up to ‖n V^−½(E t − E r)
 hides either. Plausible parameters come from the prior and the naive posterior alike, each with its own weight.
 """
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -47,20 +48,53 @@ class Doubt(NamedTuple):
         return f"Records moved to the bounds, which hmc neglects, matter: by {self.clamping:.2f} in a CDF."
 
 
-def doubt(evidence: Evidence, prior: AbstractPrior) -> Doubt:
-    """Return what HMC neglects of a release, or of those to be expected where there is no y."""
-    family = evidence.family
-    is_quadratic = family.as_quadratic(prior) is not None
-    if evidence.is_noiseless or (is_quadratic and not family.is_altered):
-        return Doubt(0.0, 0.0)
-    found = _errors(evidence, prior)
-    normality, clamping = float(found.normality), float(found.clamping)
-    if has_choice(family, prior) and bool(_is_clipped(family, found)):
-        return Doubt(normality, 0.0)
-    if isinstance(family, AbstractGeneralizedLinear):
-        return Doubt(normality, clamping)
-    # of second moments the law is known, and only what was moved is neglected; elsewhere it is the other way round
-    return Doubt(0.0, clamping) if is_quadratic else Doubt(normality, 0.0)
+class _Errors(NamedTuple):
+    """Of a CDF: by the limit theorem, and by neglecting moved records."""
+
+    normality: Float[Array, ""]
+    clamping: Float[Array, ""]
+
+
+class Adequacy:
+    """How good HMC's approximations are of a release, or of those to be expected where there are no values yet.
+
+    Each error is computed when it is first asked for, and then once; ask under float64.
+    """
+
+    def __init__(self, evidence: Evidence, prior: AbstractPrior) -> None:
+        self.evidence, self.prior = evidence, prior
+
+    @functools.cached_property
+    def doubt(self) -> Doubt:
+        """What HMC neglects."""
+        family = self.evidence.family
+        is_quadratic = family.as_quadratic(self.prior) is not None
+        if self.evidence.is_noiseless or (is_quadratic and not family.is_altered):
+            return Doubt(0.0, 0.0)
+        normality, clamping = float(self._errors.normality), float(self._errors.clamping)
+        if self.clips:
+            return Doubt(normality, 0.0)
+        if isinstance(family, AbstractGeneralizedLinear):
+            return Doubt(normality, clamping)
+        # of second moments the law is known, and only what was moved is neglected; elsewhere it is the other way round
+        return Doubt(0.0, clamping) if is_quadratic else Doubt(normality, 0.0)
+
+    @functools.cached_property
+    def clips(self) -> bool:
+        """True if HMC is to know of clamped records: where they matter and, if it has no need of the limit theorem
+        otherwise, more than that does."""
+        if not has_choice(self.evidence.family, self.prior) or self.evidence.is_noiseless:
+            return False
+        return bool(_is_clipped(self.evidence.family, self._errors))
+
+    @functools.cached_property
+    def coarseness(self) -> float:
+        """How far a CDF of a released sum moves when moments that are sums over points are summed over others."""
+        return float(_by_points(self.evidence, self.prior))
+
+    @functools.cached_property
+    def _errors(self) -> _Errors:
+        return _errors(self.evidence, self.prior)
 
 
 def has_choice(family: AbstractFamily, prior: AbstractPrior) -> bool:
@@ -74,26 +108,6 @@ def has_choice(family: AbstractFamily, prior: AbstractPrior) -> bool:
 def has_given_moments(prior: AbstractPrior) -> bool:
     """Whether of the covariates nothing but moments is believed, so that they have no parameters to walk on."""
     return isinstance(prior, Independent) and isinstance(prior.parts.get("covariates"), CovariateMoments)
-
-
-def clips(evidence: Evidence, prior: AbstractPrior) -> bool:
-    """Return True if HMC is to know of clamped records: where they matter and, if it has no need of the limit theorem
-    otherwise, more than that does."""
-    if not has_choice(evidence.family, prior) or evidence.is_noiseless:
-        return False
-    return bool(_is_clipped(evidence.family, _errors(evidence, prior)))
-
-
-def coarseness(evidence: Evidence, prior: AbstractPrior) -> float:
-    """Return how far a CDF of a released sum moves when moments that are sums over points are summed over others."""
-    return float(_by_points(evidence, prior))
-
-
-class _Errors(NamedTuple):
-    """Of a CDF: by the limit theorem, and by neglecting moved records."""
-
-    normality: Float[Array, ""]
-    clamping: Float[Array, ""]
 
 
 def _is_clipped(family: AbstractFamily, found: _Errors) -> Bool[Array, ""]:

@@ -12,18 +12,21 @@ does not, 3 stands still and 2 is nearly an independent draw (Yu & Meng 2011; Ju
 """
 
 import functools
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, Num
 
+from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.prior import AbstractPrior
 from noiseaware.sampler import exact, markov_chain
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Refusal, Route
 from noiseaware.sampler.hmc import has_converged
 
 MOST_RECORDS = 10_000
@@ -226,11 +229,10 @@ def warmed(key: Key[Array, ""], evidence: Evidence, prior, num_draws: int, setti
 
 
 def draws(
-    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
+    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int, *, num_chains: int | None = None
 ) -> Float[Array, "num_draws ..."]:
     """Return draws of many chains, one after another, further apart until the chains agree or it takes too long."""
-    _check(evidence, prior)
-    num_chains = int(np.clip(_AT_ONCE // int(evidence.n), *_CHAINS))
+    num_chains = num_chains or int(np.clip(_AT_ONCE // int(evidence.n), *_CHAINS))
     setting, each = sized(evidence, prior), -(-num_draws // num_chains)
     evidence = evidence.at(jnp.broadcast_to(jnp.asarray(evidence.y), (num_chains, evidence.y.size)))
     key_warm, *keys = jax.random.split(key, 1 + _LONGEST.bit_length())
@@ -257,43 +259,68 @@ def batch(
     keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
 ) -> Float[Array, "b num_draws ..."]:
     """Return draws for a batch of releases that differ in y alone, a chain for each."""
-    _check(evidence, prior)
     setting = sized(evidence, prior)
     states = warmed(keys[0], evidence, prior, num_draws, setting)
     keys = jax.vmap(lambda key: jax.random.fold_in(key, 1))(keys)
     return _go_on(keys, states, evidence, prior, 0.0, _BATCH_THIN, num_draws=num_draws, setting=setting)[1]
 
 
-def serves(family: AbstractFamily) -> bool:
-    """Return True for families whose parameters can be drawn given its records."""
-    return not isinstance(family, AbstractGeneralizedLinear)
+class Augmentation(AbstractSampler):
+    """Data augmentation over every record: exact in law for any bounds, for tables of few records.
+
+    With `chains`, so many of them; else from 8 to 64, the fewer the more records there are.
+    """
+
+    chains: int | None = eqx.field(static=True, default=None)
+    name: ClassVar[str] = "augmentation"
+    preference: ClassVar[int | None] = 6
+    is_chain: ClassVar[bool] = True
+
+    def __check_init__(self) -> None:
+        if self.chains is not None:
+            whole("chains", self.chains)
+
+    def serves(self, family: AbstractFamily) -> bool:
+        """Return True for families whose parameters can be drawn given its records."""
+        return not isinstance(family, AbstractGeneralizedLinear)
+
+    def route(self, evidence: Evidence, prior: AbstractPrior) -> Route | Refusal:
+        n = evidence.n
+        if not evidence.count.is_public:
+            return Refusal("n must be public for augmentation, got a noisy one.")
+        if n > MOST_RECORDS:
+            rule = f"n must be at most {MOST_RECORDS} for augmentation, which walks on every record"
+            return Refusal(f"{rule}, got {n:.0f}.")
+        if evidence.is_noiseless:
+            return Refusal("mechanism must have noise for augmentation, got Identity; use naive.")
+        if not simulates(evidence, prior):
+            return Refusal("prior must be one that whole records can be drawn from for augmentation; use hmc.")
+        return Route(self, exact.explanation(evidence))
+
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        return Draws(draws(key, evidence, prior, num_draws, num_chains=self.chains))
+
+    def batch(
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Float[Array, "b num_draws ..."]:
+        return batch(keys, evidence, prior, num_draws=num_draws)
 
 
-def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
-    """Return what is neglected of coarse noise and of private bounds: else it is exact in law, bounds included."""
-    return exact.explanation(evidence, prior)
-
-
-def _check(evidence: Evidence, prior: AbstractPrior) -> None:
-    """Refuse what has no latent records, or too many of them."""
-    family, n = evidence.family, evidence.n
-    if not evidence.count.is_public:
-        raise ValueError("n must be public for augmentation, got a noisy one.")
-    if n > MOST_RECORDS:
-        rule = f"n must be at most {MOST_RECORDS} for augmentation, which walks on every record"
-        raise ValueError(f"{rule}, got {n:.0f}.")
-    if evidence.is_noiseless:
-        raise ValueError("mechanism must have noise for augmentation, got Identity; use naive.")
-    if not simulates(family, prior):
-        raise ValueError("prior must be one that whole records can be drawn from for augmentation; use hmc.")
-
-
-def simulates(family: AbstractFamily, prior: AbstractPrior) -> bool:
-    """Whether the prior says enough for records to be drawn, which moments of covariates do not."""
-    if not serves(family):
+def simulates(evidence: Evidence, prior: AbstractPrior) -> bool:
+    """Return True if there are few enough records, and the prior says enough to draw them, as moments do not."""
+    family = evidence.family
+    is_small = evidence.count.is_public and evidence.n <= MOST_RECORDS
+    if not is_small or isinstance(family, AbstractGeneralizedLinear):
         return False
     try:
         jax.eval_shape(lambda key: family.sample(key, prior.sample(key), 1), jax.random.key(0))
     except (TypeError, ValueError):
         return False
     return True
+
+
+def is_quick(evidence: Evidence, prior: AbstractPrior) -> bool:
+    """Return True if auto may take it: of second moments its chains are too slow to be taken unasked."""
+    return evidence.n <= QUICK_RECORDS and evidence.family.as_quadratic(prior) is None

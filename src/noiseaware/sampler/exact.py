@@ -12,6 +12,7 @@ Exact means: up to quadrature errors of about 1e−4 in a CDF, which no number o
 
 import functools
 from collections.abc import Callable
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
 from noiseaware.likelihood import counts, enumerated_count
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import scalar_posterior
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Route
 
 _AT_ONCE = 64  # releases
 
@@ -48,7 +50,7 @@ def serves(family: AbstractFamily) -> bool:
     return isinstance(family, AbstractScalarFamily | Categorical)
 
 
-def explanation(evidence: Evidence, prior: AbstractPrior | None = None) -> str | None:
+def explanation(evidence: Evidence) -> str | None:
     """Return None when the draws are exact, else one sentence that says what is neglected."""
     if evidence.is_noiseless and evidence.family.is_altered:
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
@@ -124,3 +126,35 @@ def log_likelihood(evidence: Evidence, prior: AbstractPrior, theta: Array) -> Fl
     if not count.is_public:
         return jax.lax.map(lambda at: scalar_posterior.log_likelihood(placed.at(at[0]), at[1]), (y, theta))
     return jax.vmap(lambda y, t: scalar_posterior.log_likelihood(placed.at(y), t))(y, theta)
+
+
+class Exact(AbstractSampler):
+    """Independent draws from the posterior itself, of one parameter or of the probabilities of levels."""
+
+    name: ClassVar[str] = "exact"
+    preference: ClassVar[int | None] = 0
+    is_chain: ClassVar[bool] = False
+
+    @property
+    def takes_private_n(self) -> bool:
+        return True
+
+    @property
+    def takes_interval(self) -> bool:
+        return True
+
+    def serves(self, family: AbstractFamily) -> bool:
+        return serves(family)
+
+    def route(self, evidence: Evidence, prior: AbstractPrior) -> Route:
+        return Route(self, explanation(evidence))
+
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        return Draws(draws(key, evidence, prior, num_draws))
+
+    def batch(
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Float[Array, "b num_draws ..."]:
+        return batch(keys, evidence, prior, num_draws=num_draws)

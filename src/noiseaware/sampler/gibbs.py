@@ -11,21 +11,23 @@ that no joint law has both conditionals: where there is an exact sampler, it is 
 """
 
 import functools
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
+from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.likelihood import moment
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.sampler import _truncated_normal, exact, markov_chain
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Route
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
-_CHAINS = 16
 _TRIES = 100  # at a statistic that a table could have
 _JITTER = 1e-12  # of a variance: a multinomial covariance has no inverse
 
@@ -152,30 +154,34 @@ def chains(
     return jax.vmap(one, in_axes=(0, *axes))(keys, *settings)
 
 
-def batch(
-    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
-) -> Float[Array, "b num_draws ..."]:
-    """Return draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
-    return chains(keys, evidence, prior, num_draws=num_draws, thin=max(1, _KEPT // num_draws))
+class Gibbs(AbstractSampler):
+    """The Gibbs samplers of Bernstein & Sheldon 2018, thinned from as many sweeps as in the paper."""
 
+    chains: int = eqx.field(static=True, default=16)
+    name: ClassVar[str] = "gibbs"
+    preference: ClassVar[int | None] = 2
+    is_chain: ClassVar[bool] = True
 
-def draws(
-    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
-    """Return draws of several chains, one after another."""
-    return markov_chain.several(batch, key, evidence, prior, num_draws=num_draws, num_chains=_CHAINS)
+    def __check_init__(self) -> None:
+        whole("chains", self.chains)
 
+    def serves(self, family: AbstractFamily) -> bool:
+        """Return True for any exponential family but those of several columns, which the samplers of 2019 serve."""
+        return len(family.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
 
-def serves(family: AbstractFamily) -> bool:
-    """Return True for any exponential family but those of several columns, which the samplers of 2019 serve."""
-    return len(family.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
+    def route(self, evidence: Evidence, prior: AbstractPrior) -> Route:
+        """Return a route with a sentence always: with few records and a vague prior draws can be far from the truth."""
+        sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
+        if exact.serves(evidence.family):
+            sentence += " Take method='exact' for draws of the posterior itself."
+        return Route(self, f"{sentence} There is no noise." if evidence.is_noiseless else sentence)
 
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        return Draws(markov_chain.several(self, key, evidence, prior, route, num_draws, self.chains))
 
-def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
-    """Return a sentence always: with few records and a vague prior these draws can be far from the truth."""
-    sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
-    if exact.serves(evidence.family):
-        sentence += " Take method='exact' for draws of the posterior itself."
-    if evidence.is_noiseless:
-        return sentence + " There is no noise."
-    return sentence
+    def batch(
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Float[Array, "b num_draws ..."]:
+        return chains(keys, evidence, prior, num_draws=num_draws, thin=max(1, _KEPT // num_draws))

@@ -11,25 +11,27 @@ each unique statistic is noised once, and n not at all. The law of s given θ is
 while θ given s is exact, so that no joint law has both conditionals.
 """
 
+import abc
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.sampler import markov_chain
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Refusal, Route
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the 2018 paper
-_CHAINS = 16
 _JITTER = 1e-12  # of a variance: a covariate of two values has a square that is a line
 _LEAST_FREEDOM = 4  # of a Student's t, for its fourth moments
 
@@ -163,46 +165,93 @@ def _regression(family: AbstractFamily) -> LinearRegression:
     return regression
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One of the samplers, as a method of `infer`."""
+class AbstractGibbsRegression(AbstractSampler):
+    """One of the samplers of Bernstein & Sheldon 2019, thinned from as many sweeps as in the 2018 paper."""
 
-    believe: Believe
-    sentence: str
+    chains: eqx.AbstractVar[int]
 
-    def batch(
-        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
-    ) -> Float[Array, "b num_draws m"]:
-        """Return draws for a batch of releases that differ in y alone, thinned from as many as in the paper."""
-        self._check(evidence.at(evidence.y[0]), prior)
-        thin = max(1, _KEPT // num_draws)
-        return chains(keys, self.believe, evidence, prior, num_draws=num_draws, thin=thin)
+    @property
+    @abc.abstractmethod
+    def believe(self) -> Believe:
+        """What the moments of the covariates are taken to be."""
 
-    def draws(
-        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
-    ) -> Float[Array, "num_draws m"]:
-        """Return draws of several chains, one after another."""
-        return markov_chain.several(self.batch, key, evidence, prior, num_draws=num_draws, num_chains=_CHAINS)
-
-    def explanation(self, evidence: Evidence, prior: AbstractPrior) -> str | None:
-        """Return a sentence always: these draws are never exact."""
-        sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
-        if evidence.is_noiseless:
-            return sentence + " There is no noise."
-        if not _regression(evidence.family).is_altered:
-            return sentence
-        return sentence + " Records outside the bounds are taken as if they had not been moved to them."
+    sentence: eqx.AbstractClassVar[str]
+    """The approximation in words."""
 
     def serves(self, family: AbstractFamily) -> bool:
-        """Return True for regressions; with fourth moments where these are taken from the release, and else without."""
-        return isinstance(family, LinearRegressionFourth if self is NOISY else LinearRegression)
+        return isinstance(family, LinearRegression)
 
-    def _check(self, evidence: Evidence, prior: AbstractPrior) -> None:
-        """Refuse before anything is traced."""
-        covariates = _regression(evidence.family).completed(prior).parts["covariates"]
-        self.believe(evidence.family, covariates, evidence.y, evidence.count.value)
+    def route(self, evidence: Evidence, prior: AbstractPrior) -> Route | Refusal:
+        """Return a route with a sentence always: these draws are never exact."""
+        try:
+            covariates = _regression(evidence.family).completed(prior).parts["covariates"]
+            if evidence.y is not None or not isinstance(evidence.family, LinearRegressionFourth):
+                self.believe(evidence.family, covariates, evidence.y, evidence.count.value)
+        except ValueError as error:
+            return Refusal(str(error))
+        sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
+        if evidence.is_noiseless:
+            sentence += " There is no noise."
+        elif _regression(evidence.family).is_altered:
+            sentence += " Records outside the bounds are taken as if they had not been moved to them."
+        return Route(self, sentence)
+
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        return Draws(markov_chain.several(self, key, evidence, prior, route, num_draws, self.chains))
+
+    def batch(
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Float[Array, "b num_draws ..."]:
+        return chains(keys, self.believe, evidence, prior, num_draws=num_draws, thin=max(1, _KEPT // num_draws))
+
+    def __check_init__(self) -> None:
+        whole("chains", self.chains)
 
 
-UPDATE = Variant(_unknown, "with normal covariates, as in Gibbs-SS-Update of 2019")
-PRIOR = Variant(_predicted, "with the covariates' moments of the prior, as in Gibbs-SS-Prior of 2019")
-NOISY = Variant(_released, "with noisy moments of the covariates taken as the true ones, as in Gibbs-SS-Noisy of 2019")
+class GibbsUpdate(AbstractGibbsRegression):
+    """Gibbs-SS-Update: the covariates' moments are those of a normal law, redrawn in each sweep."""
+
+    chains: int = eqx.field(static=True, default=16)
+    name: ClassVar[str] = "gibbs_ss_update"
+    preference: ClassVar[int | None] = 3
+    is_chain: ClassVar[bool] = True
+    sentence: ClassVar[str] = "with normal covariates, as in Gibbs-SS-Update of 2019"
+
+    @property
+    def believe(self) -> Believe:
+        return _unknown
+
+
+class GibbsPrior(AbstractGibbsRegression):
+    """Gibbs-SS-Prior: the covariates' moments are those of one record of the prior."""
+
+    chains: int = eqx.field(static=True, default=16)
+    name: ClassVar[str] = "gibbs_ss_prior"
+    preference: ClassVar[int | None] = 4
+    is_chain: ClassVar[bool] = True
+    sentence: ClassVar[str] = "with the covariates' moments of the prior, as in Gibbs-SS-Prior of 2019"
+
+    @property
+    def believe(self) -> Believe:
+        return _predicted
+
+
+class GibbsNoisy(AbstractGibbsRegression):
+    """Gibbs-SS-Noisy: the covariates' moments are those that were released with noise."""
+
+    chains: int = eqx.field(static=True, default=16)
+    name: ClassVar[str] = "gibbs_ss_noisy"
+    preference: ClassVar[int | None] = 5
+    is_chain: ClassVar[bool] = True
+    sentence: ClassVar[str] = (
+        "with noisy moments of the covariates taken as the true ones, as in Gibbs-SS-Noisy of 2019"
+    )
+
+    @property
+    def believe(self) -> Believe:
+        return _released
+
+    def serves(self, family: AbstractFamily) -> bool:
+        return isinstance(family, LinearRegressionFourth)

@@ -9,19 +9,23 @@ What the chains walk on is in _target; the leapfrog, the acceptance and dual ave
 """
 
 import functools
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from noiseaware.baseline import naive
+from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractGeneralizedLinear, AbstractQuadraticFamily
 from noiseaware.likelihood import frozen_moment
 from noiseaware.prior import AbstractPrior, AbstractRealPrior
-from noiseaware.sampler import _mode, _target, adequacy, markov_chain
+from noiseaware.sampler import _mode, _target, markov_chain
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Refusal, Route
+from noiseaware.sampler.adequacy import LARGEST, Adequacy, has_given_moments
 from noiseaware.sampler.markov_chain import LEAST_ESS, largest_rhat
 
 _CHAINS, _FEW_CHAINS, _BATCH_CHAINS = 64, 16, 8
@@ -186,65 +190,6 @@ def serves(family: AbstractFamily) -> bool:
     return isinstance(family, AbstractQuadraticFamily | AbstractGeneralizedLinear) or has_coordinates
 
 
-def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
-    """Return None where the chains' limit is the posterior itself."""
-    quadratic = evidence.family.as_quadratic(prior)
-    clips = _clips(evidence, prior)
-    sentences = []
-    if not evidence.count.is_public:
-        sentences.append("The private number of records is taken as a real number.")
-    if quadratic is None or clips:
-        sentences.append("The released sums are taken as normal given θ (central limit theorem).")
-    elif adequacy.has_given_moments(quadratic[1]):
-        sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
-    if clips:
-        sentences.append(_of_points(evidence, prior))
-    elif quadratic is not None and quadratic[0].is_altered:
-        sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
-    if isinstance(evidence.family, AbstractGeneralizedLinear):
-        sentences.append(_of_covariates(evidence, prior, clips=clips))
-    return " ".join(sentences) or None
-
-
-def _clips(evidence: Evidence, prior: AbstractPrior) -> bool:
-    with jax.enable_x64(True):
-        return adequacy.clips(evidence, prior)
-
-
-def _of_points(evidence: Evidence, prior: AbstractPrior) -> str:
-    """Return how good the moments of clamped records are."""
-    with jax.enable_x64(True):
-        error = adequacy.coarseness(evidence, prior)
-    sentence = "Third and fourth moments of standardised records are held. " if _is_frozen(evidence.family) else ""
-    if error <= adequacy.LARGEST:
-        return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
-    return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
-
-
-def _of_covariates(evidence: Evidence, prior: AbstractPrior, *, clips: bool) -> str:
-    """Return what a generalized linear model takes for granted, and how wrong that is here."""
-    sentence = "The covariates are taken as normal"
-    if evidence.family.is_altered and not clips:
-        sentence += ", and as if none outside the bounds had been moved to them"
-    with jax.enable_x64(True):
-        reason = adequacy.doubt(evidence, prior).reason
-    return f"{sentence}." if reason is None else f"{sentence}. {reason}"
-
-
-def _check_enough(evidence: Evidence, prior: AbstractPrior) -> None:
-    """Refuse a scatter of so few records that it has no density."""
-    if not evidence.count.is_public:
-        if adequacy.has_given_moments(prior):
-            raise ValueError("prior must be of the covariates themselves where n is private, got their moments.")
-        return
-    quadratic = evidence.family.as_quadratic(prior)
-    if quadratic is not None and evidence.n <= (d := quadratic[0].dimension):
-        raise ValueError(
-            f"n must be at least {d + 1} for hmc with {d} columns, got {evidence.n:g}; "
-            "use fewer columns, or method='augmentation'."
-        )
-
-
 def _is_frozen(family: AbstractFamily) -> bool:
     """Return True if third and fourth moments of clamped records of so many statistics are frozen."""
     return isinstance(family, frozen_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
@@ -285,15 +230,16 @@ def _go_on(key, state, evidence: Evidence, prior, frozen: Frozen, phase: Phase, 
 
 
 def draws(
-    key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int
-) -> Float[Array, "num_draws ..."]:
+    key: Key[Array, ""],
+    evidence: Evidence,
+    prior: AbstractPrior,
+    num_draws: int,
+    *,
+    clips: bool = False,
+    num_chains: int = _CHAINS,
+) -> Draws:
     """Return draws of many chains, one after another, further apart until the chains agree or it takes too long."""
-    if evidence.is_noiseless:
-        return naive.draws(key, evidence, prior, num_draws)
-    _check_enough(evidence, prior)
-    clips = adequacy.clips(evidence, prior)
     evidence = _target.walked(evidence, prior)
-    num_chains = _FEW_CHAINS if clips and evidence.y.size > _MOST_WORKED_OUT else _CHAINS
     each = -(-num_draws // num_chains)
     block = min(each, _BLOCK)
     key_start, key_warm, *keys = jax.random.split(key, 2 + _LONGEST.bit_length())
@@ -302,29 +248,19 @@ def draws(
     walk = functools.partial(_go_on, clips=clips, num_draws=block)
     for key_phase, phase in zip(jax.random.split(key_warm, len(warm)), warm, strict=True):
         state, *_ = walk(key_phase, state, evidence, prior, frozen, phase)
-    theta = jnp.zeros(())
+    theta, went = jnp.zeros(()), []
     for doubling, key_kept in enumerate(keys):
-        found = []
+        found, went = [], []
         for key_block in jax.random.split(key_kept, -(-each // block)):
             phase = last._replace(thin=last.thin * 2**doubling)
-            state, *kept = walk(key_block, state, evidence, prior, frozen, phase)
-            found.append(kept[:2])
+            state, *kept, info = walk(key_block, state, evidence, prior, frozen, phase)
+            found.append(kept)
+            went.append([float(np.asarray(share).mean()) / 2**doubling for share in info])
         theta, v = (jnp.concatenate(parts)[:each] for parts in zip(*found, strict=True))
         if has_converged(np.asarray(v)):
             break
-    return jnp.swapaxes(theta, 0, 1).reshape(num_chains * each, *theta.shape[2:])[:num_draws]
-
-
-def batch(
-    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
-) -> Float[Array, "b num_draws ..."]:
-    """Return draws for a batch of releases that differ in y alone; all know of clamped records or none, as the prior
-    has it."""
-    if evidence.is_noiseless:
-        return naive.batch(keys, evidence, prior, num_draws=num_draws)
-    _check_enough(evidence, prior)
-    clips = adequacy.clips(evidence.at(None), prior)
-    return _batch(keys, _target.walked(evidence, prior), prior, clips=clips, num_draws=num_draws)
+    theta = jnp.swapaxes(theta, 0, 1).reshape(num_chains * each, *theta.shape[2:])[:num_draws]
+    return Draws(theta, dict(zip(Info._fields, np.mean(went, axis=0).tolist(), strict=True)))
 
 
 @functools.partial(jax.jit, static_argnames=("clips", "num_draws"))
@@ -345,3 +281,105 @@ def _batch(keys, evidence: Evidence, prior, *, clips: bool, num_draws: int):
         return theta.reshape(each * _BATCH_CHAINS, *theta.shape[2:])[:num_draws]
 
     return jax.vmap(one)(keys, evidence.y)
+
+
+# ---- the sampler ---------------------------------------------------------------------------------------------------
+
+
+class HMC(AbstractSampler):
+    """Hamiltonian Monte Carlo by many chains, of the central limit theorem or of second moments.
+
+    With `chains`, so many of them; else 64, or 16 where a step takes long.
+    """
+
+    chains: int | None = eqx.field(static=True, default=None)
+    name: ClassVar[str] = "hmc"
+    preference: ClassVar[int | None] = 1
+    is_chain: ClassVar[bool] = True
+
+    def __check_init__(self) -> None:
+        if self.chains is not None:
+            whole("chains", self.chains)
+
+    @property
+    def takes_private_n(self) -> bool:
+        return True
+
+    def serves(self, family: AbstractFamily) -> bool:
+        return serves(family)
+
+    def route(self, evidence: Evidence, prior: AbstractPrior) -> Route | Refusal:
+        adequacy = Adequacy(evidence, prior)
+        if not evidence.is_noiseless and (refused := _refused(evidence, prior)) is not None:
+            return Refusal(refused)
+        explanation = None if evidence.y is None else _explanation(adequacy)
+        return Route(self, explanation, adequacy.clips, adequacy)
+
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        if evidence.is_noiseless:
+            return Draws(naive.draws(key, evidence, prior, num_draws))
+        is_slow = route.clips and evidence.y.size > _MOST_WORKED_OUT
+        chains = self.chains or (_FEW_CHAINS if is_slow else _CHAINS)
+        return draws(key, evidence, prior, num_draws, clips=route.clips, num_chains=chains)
+
+    def batch(
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Float[Array, "b num_draws ..."]:
+        if evidence.is_noiseless:
+            return naive.batch(keys, evidence, prior, num_draws=num_draws)
+        return _batch(keys, _target.walked(evidence, prior), prior, clips=route.clips, num_draws=num_draws)
+
+
+def _explanation(adequacy: Adequacy) -> str | None:
+    """Return None where the chains' limit is the posterior itself."""
+    evidence, clips = adequacy.evidence, adequacy.clips
+    quadratic = evidence.family.as_quadratic(adequacy.prior)
+    sentences = []
+    if not evidence.count.is_public:
+        sentences.append("The private number of records is taken as a real number.")
+    if quadratic is None or clips:
+        sentences.append("The released sums are taken as normal given θ (central limit theorem).")
+    elif has_given_moments(quadratic[1]):
+        sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
+    if clips:
+        sentences.append(_of_points(adequacy))
+    elif quadratic is not None and quadratic[0].is_altered:
+        sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
+    if isinstance(evidence.family, AbstractGeneralizedLinear):
+        sentences.append(_of_covariates(adequacy))
+    return " ".join(sentences) or None
+
+
+def _of_points(adequacy: Adequacy) -> str:
+    """Return how good the moments of clamped records are."""
+    error, family = adequacy.coarseness, adequacy.evidence.family
+    sentence = "Third and fourth moments of standardised records are held. " if _is_frozen(family) else ""
+    if error <= LARGEST:
+        return f"{sentence}The moments of clamped records are good to {max(error, 0.0001):.1g} in a CDF."
+    return f"{sentence}The moments of clamped records are sums over too few points: others move a CDF by {error:.2f}."
+
+
+def _of_covariates(adequacy: Adequacy) -> str:
+    """Return what a generalized linear model takes for granted, and how wrong that is here."""
+    sentence = "The covariates are taken as normal"
+    if adequacy.evidence.family.is_altered and not adequacy.clips:
+        sentence += ", and as if none outside the bounds had been moved to them"
+    reason = adequacy.doubt.reason
+    return f"{sentence}." if reason is None else f"{sentence}. {reason}"
+
+
+def _refused(evidence: Evidence, prior: AbstractPrior) -> str | None:
+    """Return a sentence where there is no density: the scatter of so few records has none."""
+    if not evidence.count.is_public:
+        is_given = has_given_moments(prior)
+        rule = "prior must be of the covariates themselves where n is private, got their moments."
+        return rule if is_given else None
+    quadratic = evidence.family.as_quadratic(prior)
+    if quadratic is None or evidence.n > (d := quadratic[0].dimension):
+        return None
+    return (
+        f"n must be at least {d + 1} for hmc with {d} columns, got {evidence.n:g}; "
+        "use fewer columns, or method='augmentation'."
+    )

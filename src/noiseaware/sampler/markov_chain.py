@@ -13,6 +13,7 @@ from jaxtyping import Array, Key, PyTree
 
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.prior import AbstractPrior
+from noiseaware.sampler._sampler import AbstractSampler, Route
 
 State = TypeVar("State")
 
@@ -75,16 +76,16 @@ def kept_of(
 
 
 def several(
-    batch: Callable[..., Array],
+    sampler: AbstractSampler,
     key: Key[Array, ""],
     evidence: Evidence,
     prior: AbstractPrior,
-    *,
+    route: Route,
     num_draws: int,
     num_chains: int,
 ) -> Array:
     """Return draws of several chains on one release, one after another: a batch of releases that are all alike."""
     each = -(-num_draws // num_chains)
     y = jnp.broadcast_to(jnp.asarray(evidence.y), (num_chains, evidence.y.size))
-    found = batch(jax.random.split(key, num_chains), evidence.at(y), prior, num_draws=each)
+    found = sampler.batch(jax.random.split(key, num_chains), evidence.at(y), prior, route, each)
     return found.reshape(num_chains * each, *found.shape[2:])[:num_draws]

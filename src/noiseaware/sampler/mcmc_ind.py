@@ -10,44 +10,24 @@ however few the records. It is exact, records outside the bounds included, and s
 """
 
 import functools
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
+from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart
 from noiseaware.sampler import exact, markov_chain
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Refusal, Route
 
-_WARMUP, _CHAINS = 500, 4
+_WARMUP = 500
 _ACCEPT = 0.9  # Laplace noise has a kink at 0, which long steps pass by
-
-
-def draws(key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, num_draws: int) -> Float[Array, "num_draws m"]:
-    """Return draws of several chains, one after another."""
-    return markov_chain.several(batch, key, evidence, prior, num_draws=num_draws, num_chains=_CHAINS)
-
-
-def batch(
-    keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int
-) -> Float[Array, "b num_draws m"]:
-    """Return draws for a batch of releases that differ in y alone, one release after another."""
-    _check(evidence, prior)
-    with jax.numpy_dtype_promotion("standard"):  # NumPyro's own arithmetic mixes types
-        return _chains(keys, evidence, prior, n=int(evidence.n), num_draws=num_draws)
-
-
-def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
-    """Return what is neglected of coarse noise and of private bounds: else it is exact in law, bounds included."""
-    return exact.explanation(evidence, prior)
-
-
-def serves(family: AbstractFamily) -> bool:
-    """Return True for linear regressions."""
-    return isinstance(family, LinearRegression)
 
 
 @functools.partial(jax.jit, static_argnames=("n", "num_draws"))
@@ -126,18 +106,44 @@ def _gamma(name: str, shape: Float[Array, "*b"]) -> Float[Array, "*b"]:
     return jnp.asarray(numpyro.sample(name, dist.Gamma(shape, 1.0).to_event(shape.ndim)))
 
 
-def _check(evidence: Evidence, prior: AbstractPrior) -> None:
-    """Refuse what has no latent records, or no NumPyro to walk on them."""
-    try:
-        import numpyro  # noqa: F401
-    except ImportError:
-        raise ImportError("method mcmc_ind needs numpyro; install noiseaware[numpyro].") from None
-    family = evidence.family
-    if not isinstance(family, LinearRegression):
-        raise ValueError(f"family must be a LinearRegression for mcmc_ind, got {type(family).__name__}.")
-    covariates = family.completed(prior).parts["covariates"]
-    if not isinstance(covariates, NormalInverseWishart):
-        got = type(covariates).__name__
-        raise ValueError(f"covariates must have a NormalInverseWishart prior for mcmc_ind, got {got}.")
-    if evidence.is_noiseless:
-        raise ValueError("mechanism must have noise for mcmc_ind, got Identity; use naive.")
+class MCMCInd(AbstractSampler):
+    """MCMC-Ind of Bernstein & Sheldon 2019, by NumPyro's NUTS: exact in law, bounds included, and slow."""
+
+    chains: int = eqx.field(static=True, default=4)
+    name: ClassVar[str] = "mcmc_ind"
+    preference: ClassVar[int | None] = 7
+    is_chain: ClassVar[bool] = True
+
+    def __check_init__(self) -> None:
+        whole("chains", self.chains)
+
+    def serves(self, family: AbstractFamily) -> bool:
+        return isinstance(family, LinearRegression)
+
+    def route(self, evidence: Evidence, prior: AbstractPrior) -> Route | Refusal:
+        try:
+            import numpyro  # noqa: F401
+        except ImportError:
+            raise ImportError("method mcmc_ind needs numpyro; install noiseaware[numpyro].") from None
+        family: Any = evidence.family
+        if not isinstance(family, LinearRegression):
+            return Refusal(f"family must be a LinearRegression for mcmc_ind, got {type(family).__name__}.")
+        covariates = family.completed(prior).parts["covariates"]
+        if not isinstance(covariates, NormalInverseWishart):
+            got = type(covariates).__name__
+            return Refusal(f"covariates must have a NormalInverseWishart prior for mcmc_ind, got {got}.")
+        if evidence.is_noiseless:
+            return Refusal("mechanism must have noise for mcmc_ind, got Identity; use naive.")
+        return Route(self, exact.explanation(evidence))
+
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        return Draws(markov_chain.several(self, key, evidence, prior, route, num_draws, self.chains))
+
+    def batch(
+        self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Float[Array, "b num_draws ..."]:
+        """Return draws for a batch of releases that differ in y alone, one release after another."""
+        with jax.numpy_dtype_promotion("standard"):  # NumPyro's own arithmetic mixes types
+            return _chains(keys, evidence, prior, n=int(evidence.n), num_draws=num_draws)

@@ -1,90 +1,112 @@
-"""The methods by name: for one release, for a batch that differs in y alone, and how exact each is.
+"""The samplers by name, and which of them is taken: `method=` of infer takes a name or a sampler with options.
 
-A method is a function (key, evidence, prior, num_draws) → draws, and a sentence on why its draws are approximate, or
-none when they are exact. `auto` takes the first that serves, in the order of this table.
+    na.infer(release, prior, method="hmc")
+    na.infer(release, prior, method=na.method.HMC(chains=16))
+
+`auto` takes the first that serves, in the order of their preference, and HMC only where its approximation is good.
+A sampler of one's own is a subclass of AbstractSampler.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import dataclasses
 
-import jax
-
-from noiseaware.baseline import naive
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily
 from noiseaware.prior import AbstractPrior
-from noiseaware.sampler import augmentation, exact, gibbs, gibbs_regression, hmc, mcmc_ind
+from noiseaware.sampler._sampler import AbstractSampler as AbstractSampler
+from noiseaware.sampler._sampler import Draws as Draws
+from noiseaware.sampler._sampler import Refusal as Refusal
+from noiseaware.sampler._sampler import Route as Route
+from noiseaware.sampler.augmentation import Augmentation as Augmentation
+from noiseaware.sampler.augmentation import is_quick, simulates
+from noiseaware.sampler.exact import Exact as Exact
+from noiseaware.sampler.gibbs import Gibbs as Gibbs
+from noiseaware.sampler.gibbs_regression import GibbsNoisy as GibbsNoisy
+from noiseaware.sampler.gibbs_regression import GibbsPrior as GibbsPrior
+from noiseaware.sampler.gibbs_regression import GibbsUpdate as GibbsUpdate
+from noiseaware.sampler.hmc import HMC as HMC
+from noiseaware.sampler.mcmc_ind import MCMCInd as MCMCInd
+from noiseaware.sampler.naive import Naive as Naive
+
+Method = str | AbstractSampler
+
+_ALL = (Exact(), HMC(), Gibbs(), GibbsUpdate(), GibbsPrior(), GibbsNoisy(), Augmentation(), MCMCInd(), Naive())
+METHODS: dict[str, AbstractSampler] = {sampler.name: sampler for sampler in _ALL}
 
 
-@dataclass(frozen=True)
-class Method:
-    """A way to draw from p(θ | release): for one release, for a batch that differs in y alone, and how exact it is."""
-
-    draws: Callable[..., jax.Array]
-    batch: Callable[..., jax.Array]
-    explanation: Callable[[Evidence, AbstractPrior], str | None]
-    serves: Callable[[AbstractFamily], bool] = lambda family: True
-    is_chain: bool = False
-    """Whether draws depend on those before them, and may not have forgotten where they started."""
-    takes_noisy_n: bool = False
-    """Whether a private number of records may be unknown to it."""
-    takes_interval: bool = False
-    """Whether an interval may be all that is known of a count."""
-    by_auto: bool = True
-    """Whether auto may take it: never what ignores the noise."""
-
-
-def _of_2019(variant: gibbs_regression.Variant) -> tuple:
-    return variant.draws, variant.batch, variant.explanation, variant.serves
-
-
-METHODS = {
-    "exact": Method(exact.draws, exact.batch, exact.explanation, exact.serves, takes_noisy_n=True, takes_interval=True),
-    "hmc": Method(hmc.draws, hmc.batch, hmc.explanation, hmc.serves, is_chain=True, takes_noisy_n=True),
-    "gibbs": Method(gibbs.draws, gibbs.batch, gibbs.explanation, gibbs.serves, is_chain=True),
-    "gibbs_ss_update": Method(*_of_2019(gibbs_regression.UPDATE), is_chain=True),
-    "gibbs_ss_prior": Method(*_of_2019(gibbs_regression.PRIOR), is_chain=True),
-    "gibbs_ss_noisy": Method(*_of_2019(gibbs_regression.NOISY), is_chain=True),
-    "augmentation": Method(
-        augmentation.draws, augmentation.batch, augmentation.explanation, augmentation.serves, is_chain=True
-    ),
-    "mcmc_ind": Method(mcmc_ind.draws, mcmc_ind.batch, mcmc_ind.explanation, mcmc_ind.serves, is_chain=True),
-    "naive": Method(
-        naive.draws, naive.batch, naive.explanation, takes_noisy_n=True, takes_interval=True, by_auto=False
-    ),
-}
-
-
-def method_for(evidence: Evidence, method: str) -> str:
-    """Return the name of a method that serves the evidence."""
-    name = checked_method(method, evidence.family, has_private_n=not evidence.count.is_public)
-    if evidence.is_interval and not METHODS[name].takes_interval:
+def method_for(evidence: Evidence, method: Method) -> AbstractSampler:
+    """Return the sampler that is asked for, or the first by preference that serves the evidence."""
+    sampler = checked_method(method, evidence.family, has_private_n=not evidence.count.is_public)
+    if evidence.is_interval and not sampler.takes_interval:
         able = ", ".join(name for name, known in METHODS.items() if known.takes_interval)
-        raise ValueError(f"method must be one of {able} where values have an interval, got {method!r}.")
-    return name
+        raise ValueError(f"method must be one of {able} where values have an interval, got {_word(method)!r}.")
+    return sampler
 
 
-def checked_method(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> str:
-    """The name of a method; auto is the exact one where there is one for the family, else HMC, else Gibbs."""
-    if method != "auto" and method not in METHODS:
+def checked_method(method: Method, family: AbstractFamily, *, has_private_n: bool = False) -> AbstractSampler:
+    """Return the sampler of this name, or the one given, if it serves; auto is the first by preference that does."""
+    name = _word(method)
+    if isinstance(method, str) and name != "auto" and name not in METHODS:
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")
-    fit = [name for name, known in METHODS.items() if known.serves(family)]
-    able = [name for name in fit if METHODS[name].takes_noisy_n or not has_private_n]
+    fit = [known for known in METHODS.values() if known.serves(family)]
+    able = [known for known in fit if known.takes_private_n or not has_private_n]
     if method == "auto":
         return _first(able, fit, family)
-    if method not in fit:
-        raise ValueError(f"method must be one of {', '.join(fit)} for this {family.name} family, got {method!r}.")
-    if method not in able:
-        raise ValueError(f"method must be one of {', '.join(able)} where n is private, got {method!r}.")
-    return method
+    sampler = METHODS[method] if isinstance(method, str) else method
+    if not sampler.serves(family):
+        raise ValueError(f"method must be one of {_names(fit)} for this {family.name} family, got {name!r}.")
+    if has_private_n and not sampler.takes_private_n:
+        raise ValueError(f"method must be one of {_names(able)} where n is private, got {name!r}.")
+    return sampler
 
 
-def _first(able: list[str], fit: list[str], family: AbstractFamily) -> str:
-    """The method that auto takes of those that are able to; refused where only one that ignores the noise is."""
-    chosen = [name for name in able if METHODS[name].by_auto]
+def decided(sampler: AbstractSampler, evidence: Evidence, prior: AbstractPrior, *, by_auto: bool = False) -> Route:
+    """Return the route of a sampler or, by auto, perhaps that of another; refused where there is none.
+
+    Call it under float64, and once an inference: what follows is told by the route.
+    """
+    route = sampler.route(evidence, prior)
+    if isinstance(route, Refusal):
+        raise ValueError(route.sentence)
+    return _better(route, evidence, prior) if by_auto else route
+
+
+def _better(route: Route, evidence: Evidence, prior: AbstractPrior) -> Route:
+    """Return what auto takes in the end: not an approximation that shows, where there is another way."""
+    if route.adequacy is None or not simulates(evidence, prior):
+        return route
+    reason = route.adequacy.doubt.reason
+    if reason is None:
+        return route
+    if is_quick(evidence, prior):
+        other = METHODS["augmentation"].route(evidence, prior)
+        if isinstance(other, Route):
+            return dataclasses.replace(other, choice=reason)
+    choice = f"{reason} Take method='augmentation', which is slower and neglects nothing."
+    return dataclasses.replace(route, choice=choice)
+
+
+def _first(able: list[AbstractSampler], fit: list[AbstractSampler], family: AbstractFamily) -> AbstractSampler:
+    """Return the sampler that auto takes; refused where only one that it never takes is able to."""
+    chosen, others = (sorted(_by_auto(known), key=_preference) for known in (able, fit))
     if chosen:
         return chosen[0]
-    if others := [name for name in fit if METHODS[name].by_auto]:
-        served = f"n must be public for this {family.name} family, which {' and '.join(others)} then serve"
+    if others:
+        served = f"n must be public for this {family.name} family, which {_names(others, ' and ')} then serve"
         raise ValueError(f"{served}, got a private one; method='naive' ignores all noise.")
     raise ValueError(f"family must be one that a method serves, got {family.name}; method='naive' ignores all noise.")
+
+
+def _by_auto(known: list[AbstractSampler]) -> list[AbstractSampler]:
+    return [sampler for sampler in known if sampler.preference is not None]
+
+
+def _preference(sampler: AbstractSampler) -> int:
+    return sampler.preference or 0
+
+
+def _names(samplers: list[AbstractSampler], between: str = ", ") -> str:
+    return between.join(sampler.name for sampler in samplers)
+
+
+def _word(method: Method) -> str:
+    return method if isinstance(method, str) else method.name

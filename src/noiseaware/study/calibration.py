@@ -25,6 +25,7 @@ from noiseaware.posterior.numbers import AbstractPosterior
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Neighbours, Number
 from noiseaware.sampler import exact
+from noiseaware.sampler.method import Method
 from noiseaware.study import ecdf
 from noiseaware.study.simulate import (
     Evaluated,
@@ -105,7 +106,7 @@ class Calibration:
         return (ecdf.difference if self.theta is None else ecdf.coverage)(self.ranks, _BAND)
 
 
-def _check_alone(method: str, neighbours: str, others: tuple) -> None:
+def _check_alone(method: Method, neighbours: str, others: tuple) -> None:
     if method != "auto" or neighbours != "replace" or any(other is not None for other in others):
         raise ValueError("a posterior is tried at its own setting: leave out all but num_trials and seed.")
 
@@ -120,7 +121,7 @@ def calibrate(
     delta: Number | None = None,
     mechanism: AbstractMechanism | None = None,
     neighbours: Neighbours = "replace",
-    method: str = "auto",
+    method: Method = "auto",
     theta: object = None,
     num_trials: int = 1000,
     seed: int | None = None,
@@ -149,7 +150,8 @@ def _at(posterior: AbstractPosterior, num_trials: int, seed: int | None) -> Cali
     if posterior.others or release.within is not None:
         raise ValueError("posterior must be of one release without intervals, to be calibrated at its setting.")
     prior = checked(family, posterior.prior, n=1, num_trials=num_trials)
-    drawn_by = evaluated(posterior.method, family, has_private_n=release.n_mechanism is not None)
+    method = posterior.method if posterior.route is None else posterior.route.sampler
+    drawn_by = evaluated(method, family, has_private_n=release.n_mechanism is not None)
     return _calibrated(release.evidence().at(None), prior, drawn_by, None, num_trials, seed)
 
 

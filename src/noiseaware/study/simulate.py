@@ -28,7 +28,7 @@ from noiseaware.family import AbstractFamily, AbstractMomentFamily
 from noiseaware.mechanism import AbstractMechanism, law_for
 from noiseaware.prior import AbstractPrior, Dirichlet
 from noiseaware.privacy import N_SHARE, Neighbours, Number, check_neighbours, promised
-from noiseaware.sampler.method import METHODS, checked_method
+from noiseaware.sampler.method import METHODS, AbstractSampler, Method, checked_method, decided
 
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
 _RECORDS = 2**22  # simulated at a time: 32 MB for each number that a record takes
@@ -50,7 +50,7 @@ class Evaluated(NamedTuple):
     """A way to draw θ for a batch of trials, and what it sees of them."""
 
     batch: Callable[..., Float[Array, "b num_draws ..."]]
-    seen: Callable[[Trials], Float[Array, "b k"]]
+    seen: Callable[[Trials], Float[Array, "b k"]] = lambda trials: trials.y
 
 
 EVALUATED = {
@@ -61,15 +61,24 @@ EVALUATED = {
 }
 
 
-def evaluated(method: str, family: AbstractFamily, *, has_private_n: bool = False) -> Evaluated:
+def evaluated(method: Method, family: AbstractFamily, *, has_private_n: bool = False) -> Evaluated:
     """A method of `infer` or of EVALUATED by its name."""
-    if method in EVALUATED and not has_private_n:
-        return EVALUATED[method]
-    if method != "auto" and method not in METHODS:
-        known = [*METHODS, *([] if has_private_n else EVALUATED)]
-        raise ValueError(f"method must be one of auto, {', '.join(known)}, got {method!r}.")
-    name = checked_method(method, family, has_private_n=has_private_n)
-    return Evaluated(METHODS[name].batch, lambda trials: trials.y)
+    if isinstance(method, str):
+        if method in EVALUATED and not has_private_n:
+            return EVALUATED[method]
+        if method != "auto" and method not in METHODS:
+            known = [*METHODS, *([] if has_private_n else EVALUATED)]
+            raise ValueError(f"method must be one of auto, {', '.join(known)}, got {method!r}.")
+    return Evaluated(_batch_of(checked_method(method, family, has_private_n=has_private_n)))
+
+
+def _batch_of(sampler: AbstractSampler) -> Callable[..., Float[Array, "b num_draws ..."]]:
+    """Return the sampler's batch, by the route of a release of which there are no values yet."""
+
+    def batch(keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, *, num_draws: int) -> Array:
+        return sampler.batch(keys, evidence, prior, decided(sampler, evidence.at(None), prior), num_draws)
+
+    return batch
 
 
 def draws(

@@ -23,6 +23,7 @@ from noiseaware.mechanism import AbstractMechanism
 from noiseaware.posterior.estimate import numbers
 from noiseaware.prior import AbstractPrior
 from noiseaware.privacy import Number
+from noiseaware.sampler.method import Method
 from noiseaware.study.simulate import EVALUATED, Evaluated, checked, chunks, draws, evaluated, planned, simulate
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def utility(
     rho: Number | None = None,
     delta: Number | None = None,
     mechanism: AbstractMechanism | None = None,
-    method: str = "auto",
+    method: Method = "auto",
     num_trials: int = 100,
     num_draws: int = 500,
     seed: int | None = None,
