@@ -65,7 +65,7 @@ def test_a_delta_is_for_normal_noise(run, refused, monkeypatch):
 
     noises = []
     honest = calibration._calibrated
-    monkeypatch.setattr(calibration, "_calibrated", lambda *given: noises.append(given[2]) or honest(*given))
+    monkeypatch.setattr(calibration, "_calibrated", lambda *given: noises.append(given[0].mechanism) or honest(*given))
     assert json.loads(run(*COINS, "--delta", "1e-6", "--json").stdout)["delta"] == "1e-6"
     assert [type(noise) for noise in noises] == [na.mechanism.DiscreteGaussian]
     assert "delta must be below 1" in refused(*COINS, "--delta", "1")

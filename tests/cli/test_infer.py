@@ -1,11 +1,11 @@
 """`noiseaware infer`: results on stdout, one sentence for each mistake."""
 
 import json
-import math
 import pathlib
 import re
 import time
 
+import jax
 import pytest
 from tests.cli.conftest import replaced
 from tests.sampler.stand_in import drawing, stand_in
@@ -177,7 +177,7 @@ def test_prior_from_words(text, prior):
 def test_a_draw_that_is_not_finite_exits_4(monkeypatch, refused):
     from noiseaware.sampler import method
 
-    broken = drawing(method.METHODS["naive"], lambda key, m: [math.nan] * m)
+    broken = drawing(method.METHODS["naive"], lambda key, m: jax.numpy.full(m, jax.numpy.nan))
     monkeypatch.setitem(method.METHODS, "naive", broken)
     assert "not finite" in refused(*INFER, status=4)
 
@@ -188,7 +188,7 @@ def test_strict_exits_4_when_chains_diverge(clinic, monkeypatch, refused):
     def draws(self, key, evidence, prior, route, num_draws):
         return method.Draws(prior.sample(key, (num_draws,)), {"divergences": 0.2})
 
-    monkeypatch.setitem(method.METHODS, "exact", stand_in(method.METHODS["exact"], draws=draws))
+    monkeypatch.setitem(method.METHODS, "naive", stand_in(method.METHODS["naive"], draws=draws))
     assert "the share of divergences must be at most 0.01, got 0.2." in refused(*INFER, "--strict", status=4)
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from noiseaware.check import shown
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractScalarFamily
 from noiseaware.mechanism import Gaussian
 
 _FINE = 20  # grid steps from which discrete noise on a continuous statistic is as good as continuous
@@ -25,7 +24,7 @@ _FINE = 20  # grid steps from which discrete noise on a continuous statistic is 
 def checked_tables(releases: Sequence[Release]) -> tuple[Release, ...]:
     """Releases of independent tables, if the exact engine takes them all at once."""
     releases = checked_alike(releases)
-    if len(releases) > 1 and not isinstance(releases[0].family, AbstractScalarFamily):
+    if len(releases) > 1 and releases[0].family.exact_by != "sum":
         name = releases[0].family.name
         raise ValueError(
             f"several tables must be of a family of one parameter, got {name}; "

@@ -154,6 +154,11 @@ class AbstractFamily(eqx.Module):
         return "Wider bounds would help, or another family."
 
     @property
+    def exact_by(self) -> Literal["sum", "counts"] | None:
+        """What the exact sampler draws the parameters from: one sum, or counts that add up to n; None: it cannot."""
+        return None
+
+    @property
     def is_count(self) -> bool:
         """True if the statistics are counts that no bound has altered."""
         return False
@@ -291,6 +296,10 @@ class AbstractScalarFamily(AbstractNumberFamily):
 
     def statistic(self, x) -> tuple:
         return (x,)
+
+    @property
+    def exact_by(self) -> Literal["sum", "counts"] | None:
+        return "sum"
 
     @property
     def is_count(self) -> bool:

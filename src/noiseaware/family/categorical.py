@@ -6,7 +6,7 @@ Replacing one record moves two cells by 1, so the sensitivity is 2, and 1 when a
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -63,6 +63,10 @@ class Categorical(AbstractFamily):
     @property
     def statistics(self) -> tuple[str, ...]:
         return tuple(f"count[{level}]" for level in self.levels)
+
+    @property
+    def exact_by(self) -> Literal["sum", "counts"] | None:
+        return "counts"
 
     @property
     def is_count(self) -> bool:

@@ -22,7 +22,6 @@ from jaxtyping import Array, Float
 
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractScalarFamily, Categorical
 from noiseaware.likelihood import counts, gaussian, moment, plain_sum
 from noiseaware.prior import Dirichlet
 from noiseaware.sampler import exact, scalar_posterior
@@ -44,7 +43,7 @@ def log_likelihood(release: Release | Sequence[Release], theta: Any, *, weights:
     for each in releases:
         _check(each, weights)
     theta = jnp.asarray(theta)
-    own = {0 if isinstance(each.family, AbstractScalarFamily) else 1 for each in releases}
+    own = {0 if each.family.exact_by == "sum" else 1 for each in releases}
     if len(own) > 1 or theta.ndim not in (min(own), min(own) + 1):
         raise ValueError(f"theta must be one, or one for each release, got an array of shape {theta.shape}.")
     rows = theta if theta.ndim > min(own) else theta[None]
@@ -63,14 +62,12 @@ def log_likelihood(release: Release | Sequence[Release], theta: Any, *, weights:
 
 def is_exact(release: Release) -> bool:
     """Whether log_likelihood is that of the records themselves, or that of the central limit theorem."""
-    known = isinstance(release.family, AbstractScalarFamily | Categorical)
-    return known and exact.explanation(release.evidence()) is None
+    return release.family.exact_by is not None and exact.explanation(release.evidence()) is None
 
 
 def needs_weights(release: Release) -> bool:
     """Whether the central limit theorem meets Laplace noise."""
-    is_known = isinstance(release.family, AbstractScalarFamily | Categorical)
-    return not is_known and release.mechanism.shape.is_random
+    return release.family.exact_by is None and release.mechanism.shape.is_random
 
 
 def _check(release: Release, weights: Any) -> None:
@@ -84,7 +81,7 @@ def _check(release: Release, weights: Any) -> None:
     if needs_weights(release) != (weights is not None):
         wanted = "must be given" if weights is None else "must be left out"
         raise ValueError(f"weights {wanted} for {type(release.mechanism).__name__} noise on the {name} family.")
-    if release.n_mechanism is not None and not isinstance(release.family, AbstractScalarFamily | Categorical):
+    if release.n_mechanism is not None and release.family.exact_by is None:
         raise ValueError(f"n must be public for the {name} family, got a noisy one; use noiseaware.infer.")
 
 
@@ -99,7 +96,7 @@ def _groups(releases: list[Release]) -> list[list[int]]:
         if a is b:
             return True
         is_public = a.n_mechanism is None and b.n_mechanism is None
-        same_n = a.n == b.n or not isinstance(a.family, Categorical)
+        same_n = a.n == b.n or a.family.exact_by != "counts"
         same_noise = type(a.mechanism) is type(b.mechanism) and np.shape(a.noise_scale) == np.shape(b.noise_scale)
         return is_public and same_n and same_noise and bool(eqx.tree_equal(a.family, b.family))
 
@@ -175,8 +172,8 @@ def _stacked(*leaves: Any) -> Array:
 
 def _num_listed(releases: list[Release]) -> int:
     """How many sums to list of every release; 0 where they are not."""
-    family = releases[0].family
-    if not isinstance(family, AbstractScalarFamily):
+    family: Any = releases[0].family
+    if family.exact_by != "sum":
         return 0
     return plain_sum.num_listed(family, max(r.n for r in releases), _MOST_LISTED)
 
@@ -200,11 +197,11 @@ def _listed(family, listed: int) -> Callable[..., Float[Array, ""]]:
 def _one(evidence: Evidence, y: Float[Array | np.ndarray, "b k"]) -> Callable[..., Float[Array, ""]]:
     """Return the function (evidence, θ, weights) → log p(y | θ) of releases that are like this one."""
     family = evidence.family
-    if isinstance(family, Categorical):
+    if family.exact_by == "counts":
         total = evidence.count
         shape = counts.shape_for(Dirichlet(np.ones(len(family.statistics))), evidence.mechanism, y, total)
         return lambda own, theta, _: counts.log_likelihood(own.law, own.y, total, theta[None], shape=shape)[0]
-    if isinstance(family, AbstractScalarFamily):
+    if family.exact_by == "sum":
         placed = evidence.placed().count
         return lambda own, theta, _: scalar_posterior.log_likelihood(
             own if own.count.is_public else dataclasses.replace(own, count=placed), theta[None]

@@ -15,7 +15,6 @@ import numpy as np
 
 from noiseaware.evidence import several
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractScalarFamily
 from noiseaware.posterior import concern
 from noiseaware.posterior.infer import check_finite, checked_seed, drawn
 from noiseaware.posterior.posterior import Posterior
@@ -85,7 +84,7 @@ def _seeds(releases: list[Release], seed: int) -> list[int]:
 def _is_stackable(release: Release) -> bool:
     """Whether the exact sampler takes it with others: one parameter, a public n, and noise or an interval."""
     is_known = not release.mechanism.is_noisy and release.within is None
-    return isinstance(release.family, AbstractScalarFamily) and release.n_mechanism is None and not is_known
+    return release.family.exact_by == "sum" and release.n_mechanism is None and not is_known
 
 
 def _kind(release: Release) -> Hashable:

@@ -22,7 +22,7 @@ from noiseaware.posterior.estimate import PROBABILITY, Estimate, entries, number
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior
 from noiseaware.report.release_words import with_convention
 from noiseaware.sampler import covariate
-from noiseaware.sampler.method import Route
+from noiseaware.sampler.method import METHODS, Route
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,8 @@ class AbstractPosterior(abc.ABC):
     @property
     def is_chain(self) -> bool:
         """True if a draw depends on those before it."""
-        return self.route is not None and self.route.sampler.is_chain
+        sampler = METHODS.get(self.method) if self.route is None else self.route.sampler
+        return sampler is not None and sampler.is_chain
 
     @property
     def num_draws(self) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware.evidence.evidence import Evidence
-from noiseaware.family import AbstractFamily, AbstractScalarFamily, Categorical
+from noiseaware.family import AbstractFamily
 from noiseaware.likelihood import counts, enumerated_count
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Dirichlet
 from noiseaware.sampler import scalar_posterior
@@ -43,11 +43,6 @@ def draws_given(
     tables = tuple(table.placed() for table in tables)
     listed = scalar_posterior.num_listed(*tables)
     return scalar_posterior.draws(key, tables, prior, num_draws=num_draws, listed=listed)
-
-
-def serves(family: AbstractFamily) -> bool:
-    """Return True if there is an exact sampler for the family."""
-    return isinstance(family, AbstractScalarFamily | Categorical)
 
 
 def explanation(evidence: Evidence) -> str | None:
@@ -98,7 +93,7 @@ def _sampler(
     if evidence.is_noiseless:
         n = count.value
         return lambda key, y: family.update(prior, family.project(jnp.asarray(y), n), n).sample(key, (num_draws,))
-    if isinstance(family, Categorical) and isinstance(prior, Dirichlet):
+    if family.exact_by == "counts" and isinstance(prior, Dirichlet):
         law = evidence.law
         shape = counts.shape_for(prior, law, evidence.y, count)
         return lambda key, y: counts.draws(key, prior, law, y, count, num_draws=num_draws, shape=shape)
@@ -119,7 +114,7 @@ def _sampler(
 def log_likelihood(evidence: Evidence, prior: AbstractPrior, theta: Array) -> Float[Array, "b m"]:
     """Return log p(y | θ) for m values of θ a release."""
     y, count = evidence.y, evidence.count
-    if isinstance(evidence.family, Categorical) and isinstance(prior, Dirichlet):
+    if evidence.family.exact_by == "counts" and isinstance(prior, Dirichlet):
         shape = counts.shape_for(prior, evidence.law, y, count)
         return jax.vmap(lambda y, t: counts.log_likelihood(evidence.law, y, count, t, shape=shape))(y, theta)
     placed = evidence.placed()
@@ -144,7 +139,7 @@ class Exact(AbstractSampler):
         return True
 
     def serves(self, family: AbstractFamily) -> bool:
-        return serves(family)
+        return family.exact_by is not None
 
     def route(self, evidence: Evidence, prior: AbstractPrior) -> Route:
         return Route(self, explanation(evidence))

@@ -23,7 +23,7 @@ from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.likelihood import moment
 from noiseaware.prior import AbstractPrior, Numeric
-from noiseaware.sampler import _truncated_normal, exact, markov_chain
+from noiseaware.sampler import _truncated_normal, markov_chain
 from noiseaware.sampler._sampler import AbstractSampler, Draws, Route
 from noiseaware.triangular import cholesky, solve
 
@@ -172,7 +172,7 @@ class Gibbs(AbstractSampler):
     def route(self, evidence: Evidence, prior: AbstractPrior) -> Route:
         """Return a route with a sentence always: with few records and a vague prior draws can be far from the truth."""
         sentence = "The statistic is taken as normal given θ (central limit theorem), as in the Gibbs sampler of 2018."
-        if exact.serves(evidence.family):
+        if evidence.family.exact_by is not None:
             sentence += " Take method='exact' for draws of the posterior itself."
         return Route(self, f"{sentence} There is no noise." if evidence.is_noiseless else sentence)
 

@@ -192,7 +192,7 @@ def _ranks(
 def _data_dependent(evidence: Evidence, prior: AbstractPrior, theta: Float[Array, "b m ..."]) -> dict[str, np.ndarray]:
     """Return functions of θ and y; E t(θ) is that of unaltered records, since any function will do."""
     found = {}
-    if exact.serves(evidence.family) and not evidence.is_noiseless:
+    if evidence.family.exact_by is not None and not evidence.is_noiseless:
         found["log_likelihood"] = exact.log_likelihood(evidence, prior, theta)
     found["residual"] = _residual(evidence.family, evidence.y, evidence.n, theta)
     return {name: np.asarray(values) for name, values in found.items()}

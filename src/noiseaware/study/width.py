@@ -14,7 +14,7 @@ That is right where the sums say much; where they say little, draws of the prior
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,6 @@ from noiseaware.evidence.release import Release
 from noiseaware.family import (
     AbstractFamily,
     AbstractGeneralizedLinear,
-    AbstractScalarFamily,
-    Categorical,
     LinearRegression,
 )
 from noiseaware.likelihood import moment
@@ -129,10 +127,10 @@ class Line(NamedTuple):
 class Lines:
     """The numbers of a parameter each on a line of its own: one, or the probabilities of levels."""
 
-    def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
+    def __init__(self, family: Any, prior: AbstractPrior) -> None:
         own = prior.marginals()
-        self.concentration, self.is_count = None, family.is_integer or isinstance(family, Categorical)
-        if isinstance(family, Categorical):
+        self.concentration, self.is_count = None, family.is_integer
+        if family.exact_by == "counts":
             self.concentration = np.array([float(line.a) for line in own])  # type: ignore[attr-defined]
             different = {a: Line.of_level(p) for a, p in dict(zip(self.concentration, own, strict=True)).items()}
             names = [entry.name for entry in entries(family, family.parameters[0])]
@@ -205,7 +203,7 @@ def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | Non
     if release.within is not None or isinstance(family, LinearRegression | AbstractGeneralizedLinear):
         return None  # of a regression the covariates are unknown too
     noise = Noise.of(release.evidence())
-    if isinstance(family, Categorical):
+    if family.exact_by == "counts":
         if np.ptp(noise.variance) > 0:
             return None
         own = n * theta * (1 - theta)
@@ -222,7 +220,7 @@ def records_worth(release: Release, theta: np.ndarray) -> dict[str, float] | Non
 
 def predictor(family: AbstractFamily, prior: AbstractPrior) -> Lines | Ellipsoids:
     """What predicts widths for a family and a prior in full; call it under x64."""
-    if isinstance(family, AbstractScalarFamily) or (isinstance(family, Categorical) and isinstance(prior, Dirichlet)):
+    if family.exact_by == "sum" or (family.exact_by == "counts" and isinstance(prior, Dirichlet)):
         return Lines(family, prior)
     return Ellipsoids(family, prior)
 
