@@ -120,7 +120,7 @@ def test_private_bounds(words, clinic, run):
     assert "chosen privately" in done.stdout
     release = na.load("x.json")
     assert (release.origin.bounds, release.origin.bounds_share) == ("private", na.privacy.exact("share", "0.2"))
-    assert release.family.bounds[0] == 0
+    assert release.query.bounds[0] == 0
     assert na.Ledger("clinic.ledger").remaining == 1
     shown = json.loads(run("ledger", "show", "clinic.ledger", "--json").stdout)
     assert len(shown["entries"]) == 1

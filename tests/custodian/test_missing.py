@@ -103,9 +103,9 @@ def test_a_missing_number_is_a_public_value_or_left_out_on_every_engine(kind, ou
         table = Table(held(engine, {"x": cells}, {"x": types[kind]}, tmp_path))
         for value in (2.5, -3.0):
             total = sum(steps(value if x is None else x, bounds, outside, k) for x in values)
-            assert table.sums(model, k, cells=Cells((value,))) == ([total], len(cells)), (engine, value)
+            assert table.sums(model.query, k, cells=Cells((value,))) == ([total], len(cells)), (engine, value)
         total = sum(steps(x, bounds, outside, k) for x in known)
-        assert table.sums(model, k, cells=LEFT_OUT) == ([total], len(known)), engine
+        assert table.sums(model.query, k, cells=LEFT_OUT) == ([total], len(known)), engine
 
 
 @pytest.mark.parametrize("true", [(), ("F", " é"), ("2", "no")])
@@ -124,10 +124,10 @@ def test_yes_is_yes_on_every_engine(kind, true, tmp_path, seed):
     for engine in ENGINES:
         table = Table(held(engine, {"x": cells}, {"x": types[kind]}, tmp_path))
         model = F.Bernoulli("x")
-        assert table.sums(model, 0, cells=Cells(None, true)) == ([counts[0]], len(cells)), engine
-        assert table.sums(model, 0, cells=Cells((1,), true)) == ([counts[1]], len(cells)), engine
+        assert table.sums(model.query, 0, cells=Cells(None, true)) == ([counts[0]], len(cells)), engine
+        assert table.sums(model.query, 0, cells=Cells((1,), true)) == ([counts[1]], len(cells)), engine
         known = len(cells) - values.count(None)
-        assert table.sums(model, 0, cells=Cells("leave_out", true)) == ([counts[0]], known), engine
+        assert table.sums(model.query, 0, cells=Cells("leave_out", true)) == ([counts[0]], known), engine
 
 
 @pytest.mark.parametrize("levels", [["a", "é", "other"], [3, 7, -1]])
@@ -137,9 +137,9 @@ def test_what_is_no_level_is_another_one_or_left_out_on_every_engine(levels, tmp
     model = F.Categorical("x", levels=levels)
     for engine in ENGINES:
         table = Table(held(engine, {"x": cells}, {"x": pa.string()}, tmp_path))
-        assert table.sums(model, 0, cells=LEFT_OUT) == (counts, sum(counts)), engine
+        assert table.sums(model.query, 0, cells=LEFT_OUT) == (counts, sum(counts)), engine
         filled = [*counts[:2], len(cells) - sum(counts[:2])]
-        assert table.sums(model, 0, cells=Cells((levels[2],))) == (filled, len(cells)), engine
+        assert table.sums(model.query, 0, cells=Cells((levels[2],))) == (filled, len(cells)), engine
 
 
 def test_a_record_with_any_missing_cell_is_left_out_on_every_engine(tmp_path, seed):
@@ -159,9 +159,11 @@ def test_a_record_with_any_missing_cell_is_left_out_on_every_engine(tmp_path, se
     filled = plain.fillna({"a": 3.0, "b": 20.0, "y": 1.0})
     for engine in ENGINES:
         table = Table(held(engine, columns, kinds, tmp_path))
-        assert table.sums(line, 30, cells=LEFT_OUT) == Table(plain[known]).sums(line, 30), engine
-        assert table.sums(logistic, 30, cells=LEFT_OUT) == Table(plain[both]).sums(logistic, 30), engine
-        assert table.sums(logistic, 30, cells=Cells((3.0, 20.0, 1))) == Table(filled).sums(logistic, 30), engine
+        assert table.sums(line.query, 30, cells=LEFT_OUT) == Table(plain[known]).sums(line.query, 30), engine
+        assert table.sums(logistic.query, 30, cells=LEFT_OUT) == Table(plain[both]).sums(logistic.query, 30), engine
+        assert table.sums(logistic.query, 30, cells=Cells((3.0, 20.0, 1))) == Table(filled).sums(logistic.query, 30), (
+            engine
+        )
     assert 0 < sum(both) < sum(known) < 300
 
 
@@ -170,11 +172,11 @@ def test_groups_and_persons_are_summed_over_readable_records(seed):
     frame = pd.DataFrame({"x": drawn([*NUMBERS, *UNREADABLE], seed), "w": drawn(["n", "s", None], seed + 1)})
     frame["id"] = [rng.randint(0, 60) for _ in range(len(frame))]
     model, known = F.Exponential("x", bounds=(0, 48)), frame.x.map(number).notna()
-    found = Table(frame).group_sums(model, 8, Groups(("w",), (("n", "s"),)), cells=LEFT_OUT)
-    assert found == [Table(frame[known & (frame.w == w)]).sums(model, 8) for w in "ns"]
-    everyone = Table(frame).sums(model, 8, unit=Unit("id", 1000), cells=LEFT_OUT)
-    assert everyone == Table(frame[known]).sums(model, 8)
-    assert Table(frame).sums(model, 8, unit=Unit("id", 1), cells=LEFT_OUT)[1] <= frame.id.nunique()
+    found = Table(frame).group_sums(model.query, 8, Groups(("w",), (("n", "s"),)), cells=LEFT_OUT)
+    assert found == [Table(frame[known & (frame.w == w)]).sums(model.query, 8) for w in "ns"]
+    everyone = Table(frame).sums(model.query, 8, unit=Unit("id", 1000), cells=LEFT_OUT)
+    assert everyone == Table(frame[known]).sums(model.query, 8)
+    assert Table(frame).sums(model.query, 8, unit=Unit("id", 1), cells=LEFT_OUT)[1] <= frame.id.nunique()
 
 
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -217,11 +219,11 @@ def records(model) -> list[tuple]:
 def test_no_two_records_are_further_apart_than_stated_where_one_may_be_left_out(name, promise):
     """Every pair of records, of which one may be missing, moves the sums by no more than the noise is made for."""
     model = EVERY[name]
-    grid = finest_grid(model, promise, "replace", leaves_out=True)
+    grid = finest_grid(model.query, promise, "replace", leaves_out=True)
     rows = records(model)
     frame = pd.DataFrame(rows, columns=list(model.columns), dtype=object).assign(row=range(len(rows)))
     groups = Groups(("row",), (tuple(range(len(rows))),))
-    found = Table(frame).group_sums(model, grid.exponent, groups, cells=LEFT_OUT)
+    found = Table(frame).group_sums(model.query, grid.exponent, groups, cells=LEFT_OUT)
     totals, sizes = np.array([sums for sums, _ in found], dtype=object), {n for _, n in found}
     moved = abs(totals[:, None] - totals[None])
     is_all = isinstance(promise, Pure)
@@ -432,7 +434,7 @@ def test_private_bounds_are_chosen_with_the_value_of_missing_cells():
     frame = pd.DataFrame({"x": ["1", "", "> 60", None, "2024-01-31"] * 2000})
     release = na.release(frame, F.Exponential("x"), epsilon=20, bounds="private", missing=4)
     assert release.origin.missing == (("x", 4.0),)
-    assert 2 <= release.family.bounds[1] <= 8
+    assert 2 <= release.query.bounds[1] <= 8
 
 
 WAIT, SEX = F.Exponential("x", bounds=(0, 9)), F.Bernoulli("x")
@@ -482,7 +484,7 @@ def test_what_cells_cannot_count_as_is_refused_before_the_table_is_read(model, o
 def test_what_was_wrong_is_right():
     """A column of yes and no was counted as all no, and one of dates as the lower bound without a word."""
     answers = pd.DataFrame({"ill": ["yes", "no", "Yes", " YES ", "n", None], "day": ["2024-01-31"] * 6})
-    assert Table(answers).sums(F.Bernoulli("ill"), 0) == ([3], 6)
+    assert Table(answers).sums(F.Bernoulli("ill").query, 0) == ([3], 6)
     release = na.release(answers, F.Exponential("day", bounds=(1, 9)), epsilon=1)
     assert release.origin.missing == (("day", 1.0),)
     assert cells_of(F.Bernoulli("sex"), None, "F") == Cells(None, ("F",))

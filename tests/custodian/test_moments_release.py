@@ -86,7 +86,7 @@ def test_a_csv_file_is_released_as_a_frame_is(clinic, tmp_path, monkeypatch):
 def test_products_of_two_columns_have_less_gaussian_noise(rho):
     """Σ_j Δ_j²/2σ_j² ≤ ρ for every move of the statistics that Δ₂² allows, in exact fractions."""
     exact = Fraction(rho)
-    grid = finest_grid(REGRESSION, ZeroConcentrated(exact), "replace")
+    grid = finest_grid(REGRESSION.query, ZeroConcentrated(exact), "replace")
     stddevs = [Fraction(s) for s in grid.mechanism.stddev]
     assert len(stddevs) == len(REGRESSION.statistics) == len(grid.entries)
     square = Fraction(grid.sensitivity_squared) / (2 * exact)
@@ -96,7 +96,7 @@ def test_products_of_two_columns_have_less_gaussian_noise(rho):
 
 
 def test_laplace_noise_has_one_scale():
-    grid = finest_grid(REGRESSION, Pure(Fraction(1, 3)), "replace")
+    grid = finest_grid(REGRESSION.query, Pure(Fraction(1, 3)), "replace")
     assert isinstance(grid.mechanism, DiscreteLaplace)
     assert grid.sensitivity == math.ceil(Fraction(75, 8) * 4**15)
     assert Fraction(grid.sensitivity) / Fraction(grid.mechanism.scale) <= Fraction(1, 3)
@@ -145,7 +145,7 @@ def test_too_little_noise_on_any_statistic_is_not_drawn():
 @pytest.mark.parametrize("promise", [Pure(Fraction(e)) for e in ("1e-12", "0.01", "1", "1000")])
 def test_the_grid_leaves_room_and_is_the_finest(promise, d):
     model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(0, 1))
-    grid = finest_grid(model, promise, "replace")
+    grid = finest_grid(model.query, promise, "replace")
     k = grid.exponent // 2
     assert grid.exponent == 2 * k
     assert MOST_RECORDS * 4**k + 64 * grid.mechanism.spread < 2**62

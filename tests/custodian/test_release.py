@@ -238,7 +238,7 @@ def test_cells_of_any_kind_change_nothing_visible(cells, capfd, caplog):
 )
 def test_the_grid_leaves_room_and_is_fine_enough(bounds, epsilon):
     model = na.family.Normal("x", bounds=bounds, variance=1.0)
-    grid = finest_grid(model, Pure(Fraction(epsilon)), "replace")
+    grid = finest_grid(model.query, Pure(Fraction(epsilon)), "replace")
     low, high = (math.floor(Fraction(b) * Fraction(2) ** grid.exponent) for b in model.bounds)
     assert grid.sensitivity == high - low, "so far apart are two records on the bounds, each floored"
     largest = max(abs(low), abs(high))

@@ -168,7 +168,7 @@ def draws(
 
 def serves(family: AbstractFamily) -> bool:
     """Return True for any exponential family but those of several columns, which the samplers of 2019 serve."""
-    return len(family.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
+    return len(family.query.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
 
 
 def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:

@@ -182,7 +182,7 @@ def has_converged(v: Float[np.ndarray, "num_draws c k"]) -> bool:
 
 def serves(family: AbstractFamily) -> bool:
     """Whether there is a target: second moments, or one column and a prior with real coordinates."""
-    has_coordinates = len(family.columns) <= 1 and issubclass(family.conjugate, AbstractRealPrior)
+    has_coordinates = len(family.query.columns) <= 1 and issubclass(family.conjugate, AbstractRealPrior)
     return isinstance(family, AbstractQuadraticFamily | AbstractGeneralizedLinear) or has_coordinates
 
 
@@ -224,7 +224,7 @@ def _of_points(evidence: Evidence, prior: AbstractPrior) -> str:
 def _of_covariates(evidence: Evidence, prior: AbstractPrior, *, clips: bool) -> str:
     """Return what a generalized linear model takes for granted, and how wrong that is here."""
     sentence = "The covariates are taken as normal"
-    if evidence.family.is_altered and not clips:
+    if evidence.family.query.is_altered and not clips:
         sentence += ", and as if none outside the bounds had been moved to them"
     with jax.enable_x64(True):
         reason = adequacy.doubt(evidence, prior).reason
@@ -247,7 +247,7 @@ def _check_enough(evidence: Evidence, prior: AbstractPrior) -> None:
 
 def _is_frozen(family: AbstractFamily) -> bool:
     """Return True if third and fourth moments of clamped records of so many statistics are frozen."""
-    return isinstance(family, frozen_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
+    return isinstance(family, frozen_moment.HOLDS) and len(family.query.names) > _MOST_WORKED_OUT
 
 
 Frozen = Float[Array, "k k"] | None
