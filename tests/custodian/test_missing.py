@@ -27,7 +27,7 @@ from noiseaware.custodian.terms import terms_of
 from noiseaware.evidence.count import Private
 from noiseaware.evidence.release import from_json
 from noiseaware.posterior.posterior import Posterior
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Agreement, Pure, ZeroConcentrated
 from noiseaware.study import calibration
 
 F = na.family
@@ -211,7 +211,7 @@ def records(model) -> list[tuple]:
     if model.name == "categorical":
         return [("a",), ("b",), ("c",), (None,)]
     ends = {"bernoulli": (0, 1), "binomial": (0, 5)}.get(model.name, (0.0, 10, 23.375, 29, 37.9, 48, 1e9, -10, -48))
-    return [*itertools.product([*ends, None], repeat=len(model.columns))]
+    return [*itertools.product([*ends, None], repeat=len(model.query.columns))]
 
 
 @pytest.mark.parametrize("promise", [Pure(1), ZeroConcentrated(1)], ids=["all", "squares"])  # type: ignore[arg-type]
@@ -219,18 +219,18 @@ def records(model) -> list[tuple]:
 def test_no_two_records_are_further_apart_than_stated_where_one_may_be_left_out(name, promise):
     """Every pair of records, of which one may be missing, moves the sums by no more than the noise is made for."""
     model = EVERY[name]
-    grid = finest_grid(model.query, promise, "replace", leaves_out=True)
+    grid = finest_grid(model.query, Agreement(promise), leaves_out=True)
     rows = records(model)
-    frame = pd.DataFrame(rows, columns=list(model.columns), dtype=object).assign(row=range(len(rows)))
+    frame = pd.DataFrame(rows, columns=list(model.query.columns), dtype=object).assign(row=range(len(rows)))
     groups = Groups(("row",), (tuple(range(len(rows))),))
     found = Table(frame).group_sums(model.query, grid.exponent, groups, cells=LEFT_OUT)
     totals, sizes = np.array([sums for sums, _ in found], dtype=object), {n for _, n in found}
     moved = abs(totals[:, None] - totals[None])
     is_all = isinstance(promise, Pure)
-    apart = moved.sum(-1) if is_all else (moved**2 * np.array(getattr(model, "entries", [1]))).sum(-1)
+    apart = moved.sum(-1) if is_all else (moved**2 * np.array(model.query.entries)).sum(-1)
     limit = grid.sensitivity if is_all else grid.sensitivity_squared
     assert apart.max() <= limit
-    if len(model.columns) == 1:
+    if len(model.query.columns) == 1:
         assert apart.max() >= 0.98 * limit
     assert sizes == {0, 1}
 
@@ -239,18 +239,18 @@ def test_leaving_out_moves_a_sum_as_far_as_replacing_or_removing_does():
     """Of bounds (10, 48) a record that is replaced moves the sum by 38, and one that is left out by 48."""
     model = F.Exponential("x", bounds=(10, 48))
     terms = {missing: terms_of(model, epsilon=1, missing=missing) for missing in (None, 3, "leave_out")}
-    scales = [t.grid(model).mechanism.spread / 2.0 ** t.grid(model).exponent for t in terms.values()]
+    scales = [t.grid.mechanism.spread / 2.0**t.grid.exponent for t in terms.values()]
     assert scales == pytest.approx([38, 38, 48 * 4 / 3], rel=1e-6)
     assert terms["leave_out"].n_grid.mechanism.scale == 4.0
     levels = F.Categorical("x", levels=["a", "b"])
-    assert terms_of(levels, epsilon=1, missing="leave_out").grid(levels).mechanism.scale == pytest.approx(8 / 3)
+    assert terms_of(levels, epsilon=1, missing="leave_out").grid.mechanism.scale == pytest.approx(8 / 3)
 
 
 @pytest.mark.parametrize("options", [{"neighbours": "add_remove"}, {"unit": "id", "max_records": 3}])
 def test_where_n_is_private_anyway_leaving_out_is_free(options):
     model = F.Exponential("x", bounds=(10, 48))
     plain, left = (terms_of(model, epsilon=1, **options, missing=missing) for missing in (None, "leave_out"))
-    assert left.grid(model) == plain.grid(model)
+    assert left.grid == plain.grid
     assert left.n_grid == plain.n_grid
 
 
