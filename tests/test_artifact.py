@@ -117,7 +117,7 @@ ASKING = [
     ({"family": {"name": "categorical", "levels": [1, HUGE]}}, "family.levels.1: .* less than or equal to"),
     ({"n": HUGE}, "n must be a whole number from 1 to"),
     ({"n": -HUGE}, "n must be a whole number from 1 to"),
-    ({"schema_version": HUGE}, "schema_version must be at most 5"),
+    ({"schema_version": HUGE}, "schema_version must be at most 6"),
     ({"origin": {"bounds": "public", "unit": "pid", "max_records": HUGE}}, "origin.max_records: .* less than or"),
     (
         {"origin": {"bounds": "private", "bounds_quantiles": ["0.1"] * 10**5}},
@@ -161,7 +161,7 @@ GOLDEN = {
     3: ("Released", "sum = 0 (known to be at most 0)"),
     4: ("Missing cells", "a cell that is empty leaves its record out of the sums and of n"),
     5: ("Noise", "staircase, scale 8"),
-    6: ("Bounds", "0 to 1, which every record keeps"),
+    6: ("Bounds", "0 to 1, which every record keeps (set in public)"),
 }
 
 
