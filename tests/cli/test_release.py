@@ -131,7 +131,7 @@ def test_negative_bounds(words, clinic, run):
     family = ("--family", "normal", "--variance", "2", "--column", "hours")
     done = run("release", "clinic.csv", *words, *family, "--epsilon", "1", "--no-ledger", "-o", "x.json")
     assert done.exit_code == 0, done.stderr
-    assert na.load("x.json").family.bounds == (-5, -0.5)
+    assert na.load("x.json").query.bounds == (-5, -0.5)
 
 
 def test_help_teaches_both_kinds_of_bounds(run):

@@ -44,7 +44,7 @@ TEXTS = ["", "x", "nan", "-inf", "1e999", "0x10", "true", "é\x00", "9" * 400, "
 
 def _records(model, rng):
     """Values where a bound, a rounding or a cast might go wrong, for each column of the family."""
-    intervals = getattr(model, "intervals", None) or [getattr(model, "bounds", (0, 1))] * len(model.columns)
+    intervals = model.query.intervals or [(0, 1)]
     for low, high in intervals:
         middle, ends = (low + high) / 2, (float(low), float(high))
         near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
@@ -113,10 +113,10 @@ def _plain(value):
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "poisson drop", "exponential clamp", "linear_regression"])
 def test_a_bad_record_is_seen_in_nothing_but_the_sums(name, kind, tmp_path, capfd, recwarn):
     model = FAMILIES[name]
-    rows = [dict.fromkeys(model.columns, "1" if kind == "frame" else 1) for _ in range(4)]
+    rows = [dict.fromkeys(model.query.columns, "1" if kind == "frame" else 1) for _ in range(4)]
     common = _visible(_written(pd.DataFrame(rows, dtype=object), kind, tmp_path), model)
     for worst in [*WORST, *TEXTS, 10**30, True]:
-        neighbour = [dict.fromkeys(model.columns, worst), *rows[1:]]
+        neighbour = [dict.fromkeys(model.query.columns, worst), *rows[1:]]
         assert _visible(_written(pd.DataFrame(neighbour, dtype=object), kind, tmp_path), model) == common, repr(worst)
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list

@@ -184,7 +184,7 @@ def test_a_file_that_is_off_is_refused(changes, sentence):
 
 def test_the_posterior_says_what_it_neglects():
     release = from_json(json.dumps(private_release()))
-    assert "bounds were chosen from the data" in (exact.explanation(release, na.prior.Gamma(1, 1)) or "")
+    assert "bounds were chosen from the data" in (exact.explanation(release.evidence(), na.prior.Gamma(1, 1)) or "")
 
 
 @pytest.mark.slow

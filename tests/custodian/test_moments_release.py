@@ -46,7 +46,7 @@ def truth(model, clinic) -> np.ndarray:
     for name, (low, high) in zip(model.query.columns, model.query.intervals, strict=True):
         x = clinic[name].to_numpy()
         u = (np.where(np.isnan(x), low, x).clip(low, high) - 0.5 * (low + high)) / (0.5 * (high - low))
-        is_dropped = getattr(model, "outside", "clamp") == "drop"
+        is_dropped = model.query.outside == "drop"
         columns.append(np.where((x >= low) & (x <= high), u, 0) if is_dropped else u)
     d = len(columns)
     return np.array([*map(np.sum, columns), *(columns[i] @ columns[j] for i in range(d) for j in range(i, d))])

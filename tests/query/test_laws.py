@@ -139,7 +139,7 @@ def test_a_query_is_released_and_its_release_is_the_same_from_its_file(name, tmp
     np.testing.assert_allclose(release.values, true, atol=10 * np.max(release.noise_scale) + 1e-3)
     release.save(tmp_path / "a.json")
     assert na.load(tmp_path / "a.json") == release
-    assert json.loads(release.to_json())["schema_version"] == 5
+    assert json.loads(release.to_json())["schema_version"] == 6
 
 
 @every_query

@@ -161,7 +161,7 @@ def test_missing_cells_and_words_are_read_alike_everywhere(missing, part, small)
     wanted += [(family.Bernoulli(c), 0, (1,), ["47", "True", "0.5", " É", "home"]) for c in "biftw"]
     wanted += [(HOME, 0, ("é",), None), (LINE, 30, (1.0, 2.0), None), (LOGISTIC, 30, (1.0, 1), None)]
     for model, exponent, values, true in wanted[::7] if part == "few" else wanted:
-        said = missing if missing == "leave_out" else dict(zip(model.columns, values, strict=True))
+        said = missing if missing == "leave_out" else dict(zip(model.query.columns, values, strict=True))
         cells = cells_of(model, said, true)
         expected = small.reference.sums(model.query, exponent, cells=cells)
         assert (0 < expected[1] < small.n) if cells.leaves_out else (expected[1] == small.n)
