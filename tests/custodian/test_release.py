@@ -17,11 +17,7 @@ from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.evidence.release import from_json
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
-<<<<<<< HEAD
-from noiseaware.privacy import Pure, ZeroConcentrated
-=======
-from noiseaware.privacy import Agreement, Pure, ZeroConcentrated, kept_by
->>>>>>> 1a7cb66 (Ask the query in the last tests of the custodian)
+from noiseaware.privacy import Agreement, Pure, ZeroConcentrated
 
 FAMILIES = {
     "bernoulli": na.family.Bernoulli("smokes"),
