@@ -96,6 +96,7 @@ class AbstractQuery(AbstractQuestion):
 
     @property
     def query(self) -> "AbstractQuery":
+        """The query itself."""
         return self
 
     @property
