@@ -52,8 +52,10 @@ def main() -> None:
     with jax.enable_x64(True):
         for name, (family, prior) in SETTINGS.items():
             for epsilon in EPSILONS:
-                scale = float(family.sensitivity()) / epsilon
-                mechanism = na.mechanism.DiscreteLaplace(scale) if family.is_integer else na.mechanism.Laplace(scale)
+                scale = float(family.query.sensitivity()) / epsilon
+                mechanism = (
+                    na.mechanism.DiscreteLaplace(scale) if family.query.is_whole else na.mechanism.Laplace(scale)
+                )
                 y = simulate(jax.random.key(0), family, prior, mechanism, N, 1).y[0]
                 own, each, first = measured(family, prior, mechanism, y, interweaves=True)
                 plain, plain_each, _ = measured(family, prior, mechanism, y, interweaves=False)

@@ -164,7 +164,7 @@ def main() -> None:
     header = ("model", "ours", "compile, s", "autograd loop", "ratio", "closed form", "ratio")
     print("{:<13}{:>8}{:>12}{:>15}{:>8}{:>13}{:>8}".format(*header))
     for name, (family, prior, y, loop, moments, by_hand) in CASES.items():
-        scale = family.sensitivity() / EPSILON
+        scale = family.query.sensitivity() / EPSILON
         with jax.enable_x64(True):
             values, mechanism = jnp.broadcast_to(jnp.asarray(y), (CHAINS, y.size)), na.mechanism.Laplace(scale)
 

@@ -40,8 +40,8 @@ def setting(p: int, n: int, spread: float = 1.0) -> tuple[na.Release, na.prior.I
         covariates=na.prior.NormalInverseWishart([0.0] * p, 1, spread**2, 50),
     )
     theta = prior.sample(jax.random.key(3))
-    s = np.array([column.sum() for column in family.alter(family.sample(jax.random.key(4), theta, n))])
-    scale = family.sensitivity() / EPSILON
+    s = np.array([column.sum() for column in family.query.alter(family.sample(jax.random.key(4), theta, n))])
+    scale = family.query.sensitivity() / EPSILON
     y = s + np.random.default_rng(5).laplace(scale=scale, size=s.shape)
     return na.Release(family=family, values=y, n=n, mechanism=na.mechanism.Laplace(scale)), prior
 
@@ -126,7 +126,7 @@ def stated(release: na.Release, prior):
         x = numpyro.sample("x", dist.Normal(mean, jnp.sqrt(squared)).expand([n]).to_event(1))
         y = numpyro.sample("y", dist.Normal(theta[0] * x + theta[1], jnp.sqrt(variance)).to_event(1))
         u = [x.clip(-1, 1), y.clip(-1, 1)]
-        s = jnp.stack([column.sum() for column in family.monomials(u)])
+        s = jnp.stack([column.sum() for column in family.query.monomials(u)])
         numpyro.sample("released", dist.Laplace(s, release.noise_scale).to_event(1), obs=jnp.asarray(release.values))
 
     return model

@@ -62,7 +62,7 @@ def test_a_negative_variance_is_no_farther_than_the_nearest_table(family, values
     release = released(family, values, M.Laplace(2.0), n)
     found = possible.farthest(release)
     assert found.statistic is None
-    d = family.degrees.count(1)
+    d = family.query.degrees.count(1)
     moments = np.zeros((d + 1, d + 1))
     moments[np.triu_indices(d + 1)] = [n, *values]
     moments = moments + np.triu(moments, 1).T
@@ -107,7 +107,7 @@ def test_an_interval_that_reaches_what_is_possible_is_possible():
 def test_honest_tables_stay_near_whatever_their_size(d, seed):
     """Columns that are nearly the same, so that the true scatter has no room: the worst that noise can meet."""
     rng, family, farthest = np.random.default_rng(seed), F.MultivariateNormal(dimension=d, bounds=(-1, 1)), []
-    scale = float(family.sensitivity())
+    scale = float(family.query.sensitivity())
     for n in (3, 50, 1000):
         for _ in range(10):
             u = np.clip(rng.normal(0, 0.5, (n, 1)) + 1e-3 * rng.normal(size=(n, d)), -1, 1)

@@ -342,7 +342,7 @@ def test_vectors_and_matrices_go_to_other_tools_and_back(name, tmp_path):
             array = tree["posterior"][parameter]
             assert array.dims == dims[parameter]
             np.testing.assert_array_equal(array.values.reshape(draws.shape), draws)
-        assert list(tree["observed_data"]["statistic"].values) == list(release.family.statistics)
+        assert list(tree["observed_data"]["statistic"].values) == list(release.query.names)
         assert json.loads(tree["posterior"].attrs["release"])["n"] == 200
     truths = posterior.truths(truth)
     assert list(truths) == numbers

@@ -23,8 +23,8 @@ def _table(n: int = 30) -> dict[str, np.ndarray]:
 
 def _released(family: na.family.LinearRegression, table: dict[str, np.ndarray]) -> na.Release:
     """The true moments."""
-    records = [table[column] for column in family.columns]
-    values = [float(np.sum(s)) for s in family.statistic(records)]
+    records = [table[column] for column in family.query.columns]
+    values = [float(np.sum(s)) for s in family.query.statistic(records)]
     return na.Release(family=family, values=values, n=len(records[0]), mechanism=na.mechanism.Identity())
 
 

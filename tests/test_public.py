@@ -15,7 +15,7 @@ import pytest
 import noiseaware as na
 
 NAMES = [name for name in na.__all__ if name != "__version__"]
-FOLDERS = ["family", "interop", "mechanism", "model", "prior", "program"]
+FOLDERS = ["family", "interop", "mechanism", "model", "prior", "program", "query"]
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 API_PAGE = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf-8")
 

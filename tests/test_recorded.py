@@ -70,7 +70,7 @@ def test_the_naive_number_beside_it_is_that_of_the_released_sums(name):
     posterior = posterior_of(name)
     family, values = posterior.release.family, posterior.release.values / 200
     if len(values) > 1:
-        means = family.centre + family.half * values[: family.degrees.count(1)]
+        means = family.query.centre + family.query.half * values[: family.query.degrees.count(1)]
     else:
         means = values
     found = posterior.naive_estimates()[: len(means)]
@@ -91,7 +91,7 @@ def test_the_naive_method_takes_no_record_for_moved():
 
 def test_without_bounds_or_without_a_cut_there_is_none():
     for family in (F.Normal(), F.Poisson(), F.Bernoulli("x"), F.Exponential()):
-        values = [3.0] * len(family.statistics)
+        values = [3.0] * len(family.query.names)
         release = na.Release(family=family, values=values, n=20, mechanism=na.mechanism.Laplace(2.0))
         draws = {name: np.full(8, 0.5) for name in family.parameters}
         posterior = na.Posterior(draws, release, P.Gamma(1, 1), "exact", None, 0)

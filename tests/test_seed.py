@@ -107,7 +107,7 @@ def test_what_tells_of_the_records_changes_the_draws(change):
     ],
 )
 def test_a_release_from_its_file_has_the_fingerprint_of_the_one_in_memory(family):
-    size = len(family.statistics)
+    size = len(family.query.names)
     made = na.Release(
         family=family,
         values=0.1 + np.arange(size),

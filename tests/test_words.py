@@ -87,7 +87,7 @@ def test_priors_read_as_they_are_written(prior, text):
     ],
 )
 def test_parameters_of_several_columns(family, name, text):
-    assert parameter(released(family, [1.0] * len(family.statistics)), name) == text
+    assert parameter(released(family, [1.0] * len(family.query.names)), name) == text
 
 
 def test_gloss_of_a_regression():
@@ -130,7 +130,7 @@ def test_moments_that_no_table_has(family, values, words):
 def test_a_headline_tells_a_few_slopes():
     names = [*(f"x{j}" for j in range(12)), "intercept"]
     family = na.family.LinearRegression(names[:-1], "y")
-    release = released(family, [1.0] * len(family.statistics))
+    release = released(family, [1.0] * len(family.query.names))
     draws = np.random.default_rng(0).normal(size=(13, 100))
     estimates = [of_draws(f"coefficients[{name}]", row) for name, row in zip(names, draws, strict=True)]
     prior = family.completed(na.prior.NormalInverseGamma(np.zeros(13), 1, 3, 3))
@@ -236,7 +236,7 @@ LOGISTIC = na.family.LogisticRegression("x", "y", (1, 9))
     ],
 )
 def test_what_became_of_missing_cells(family, origin, told):
-    values = [1.0] * len(family.statistics)
+    values = [1.0] * len(family.query.names)
     release = na.Release(
         family=family, values=values, n=9, mechanism=na.mechanism.Laplace(1.0), origin=Origin(**origin)
     )

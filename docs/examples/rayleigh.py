@@ -12,23 +12,40 @@ import jax.numpy as jnp
 import noiseaware as na
 
 
-class Rayleigh(na.family.AbstractTruncatedFamily):
-    """Rayleigh(θ): the square of a record is exponential with rate θ."""
+class SumOfSquares(na.query.AbstractColumn):
+    """The sum of the squares of a column's records."""
 
-    column: str | None = eqx.field(static=True, default=None)
-    bounds: tuple[float, float] | None = eqx.field(static=True, default=None)
-    outside: str = eqx.field(static=True, default="clamp")
-    name: ClassVar[str] = "rayleigh"
-    conjugate: ClassVar[type] = na.prior.Gamma
-    parameters: ClassVar[tuple[str, ...]] = ("theta",)
-    statistics: ClassVar[tuple[str, ...]] = ("sum_of_squares",)
-    is_integer: ClassVar[bool] = False
+    column: str | None = eqx.field(static=True)
+    bounds: tuple[float, float] | None = eqx.field(static=True)
+    outside: str = eqx.field(static=True)
+    name: ClassVar[str] = "sum_of_squares"
+    names: ClassVar[tuple[str, ...]] = ("sum_of_squares",)
+    is_whole: ClassVar[bool] = False
     support: ClassVar[tuple[float, float]] = (0.0, float("inf"))
 
-    # The exponential family
+    def settings(self):
+        return vars(self).copy()
+
     def statistic(self, x):
         return (x * x,)
 
+    # How far one record can move the sum: x² lies between the squares of the bounds
+    def spans(self, low, high):
+        return [(low * low, high * high)]
+
+
+class Rayleigh(na.family.AbstractTruncatedFamily):
+    """Rayleigh(θ): the square of a record is exponential with rate θ."""
+
+    query: SumOfSquares = eqx.field(static=True)
+    name: ClassVar[str] = "rayleigh"
+    conjugate: ClassVar[type] = na.prior.Gamma
+    parameters: ClassVar[tuple[str, ...]] = ("theta",)
+
+    def __init__(self, column=None, bounds=None, outside="clamp"):
+        self.query = SumOfSquares(column, bounds, outside)
+
+    # The exponential family
     def natural(self, theta):
         return -theta[None]
 
@@ -37,14 +54,6 @@ class Rayleigh(na.family.AbstractTruncatedFamily):
 
     def log_partition(self, eta):
         return -jnp.log(-eta[0])
-
-    # How far one record can move the sum: x² lies between the squares of the bounds
-    def sensitivity(self, neighbours="replace", *, bounds=None):
-        low, high = self.bounds if bounds is None else bounds
-        return na.family.summed_ranges(self, neighbours, [(low * low, high * high)])
-
-    def sensitivity_squared(self, neighbours="replace", *, bounds=None):
-        return self.sensitivity(neighbours, bounds=bounds) ** 2
 
     # Simulation, conjugacy, and the nearest possible sum
     def sample(self, key, theta, n):

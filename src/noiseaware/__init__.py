@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from noiseaware import model as model
     from noiseaware import prior as prior
     from noiseaware import program as program
+    from noiseaware import query as query
     from noiseaware.custodian.audit import audit as audit
     from noiseaware.custodian.ledger.ledger import Ledger as Ledger
     from noiseaware.custodian.ledger.ledger import LedgerRefusal as LedgerRefusal
@@ -35,6 +36,7 @@ _HOMES = {
     "model": "noiseaware.model",
     "prior": "noiseaware.prior",
     "program": "noiseaware.program",
+    "query": "noiseaware.query",
     "Release": "noiseaware.evidence.release",
     "load": "noiseaware.evidence.release",
     "calibrate": "noiseaware.study.calibration",

@@ -29,8 +29,8 @@ def test_plan(clinic, run):
     (clinic / "clinic.toml").write_text(PLAN)
     done = run("release", "--plan", clinic / "clinic.toml")
     assert done.exit_code == 0, done.stderr
-    assert na.load("hours.json").family.bounds == (0, 48)
-    assert na.load("ward.json").family.levels == ("a", "b", "c")
+    assert na.load("hours.json").query.bounds == (0, 48)
+    assert na.load("ward.json").query.levels == ("a", "b", "c")
     assert na.Ledger("clinic.ledger").spent == na.privacy.exact("spent", "0.75")
 
 

@@ -120,7 +120,7 @@ def test_private_bounds(words, clinic, run):
     assert "chosen privately" in done.stdout
     release = na.load("x.json")
     assert (release.origin.bounds, release.origin.bounds_share) == ("private", na.privacy.exact("share", "0.2"))
-    assert release.family.bounds[0] == 0
+    assert release.query.bounds[0] == 0
     assert na.Ledger("clinic.ledger").remaining == 1
     shown = json.loads(run("ledger", "show", "clinic.ledger", "--json").stdout)
     assert len(shown["entries"]) == 1
@@ -131,7 +131,7 @@ def test_negative_bounds(words, clinic, run):
     family = ("--family", "normal", "--variance", "2", "--column", "hours")
     done = run("release", "clinic.csv", *words, *family, "--epsilon", "1", "--no-ledger", "-o", "x.json")
     assert done.exit_code == 0, done.stderr
-    assert na.load("x.json").family.bounds == (-5, -0.5)
+    assert na.load("x.json").query.bounds == (-5, -0.5)
 
 
 def test_help_teaches_both_kinds_of_bounds(run):

@@ -43,7 +43,7 @@ def test_release(words, family, clinic, run):
     release = na.load("x.json")
     assert (release.family, release.n) == (family, 300)
     assert done.stdout.splitlines()[1] == "clinic.ledger: 1.5 left of ε = 2"
-    assert f"{family.name.replace('_', ' ')} release of {', '.join(family.columns)}: n = 300, sum" in done.stdout
+    assert f"{family.name.replace('_', ' ')} release of {', '.join(family.query.columns)}: n = 300, sum" in done.stdout
 
 
 def test_gaussian_noise_has_two_scales(clinic, run):

@@ -18,7 +18,7 @@ import pytest
 import noiseaware as na
 from noiseaware.custodian.grid import finest_grid
 from noiseaware.custodian.table import Table
-from noiseaware.privacy import Pure
+from noiseaware.privacy import Agreement, Pure
 
 B = (-3.7, 5.9)
 FAMILIES = {
@@ -44,7 +44,7 @@ TEXTS = ["", "x", "nan", "-inf", "1e999", "0x10", "true", "é\x00", "9" * 400, "
 
 def _records(model, rng):
     """Values where a bound, a rounding or a cast might go wrong, for each column of the family."""
-    intervals = getattr(model, "intervals", None) or [getattr(model, "bounds", (0, 1))] * len(model.columns)
+    intervals = model.query.intervals or [(0, 1)]
     for low, high in intervals:
         middle, ends = (low + high) / 2, (float(low), float(high))
         near = [math.nextafter(end, side) for end in ends for side in (-math.inf, math.inf)]
@@ -53,8 +53,8 @@ def _records(model, rng):
 
 
 def _totals(model, rows, exponent):
-    frame = pd.DataFrame(rows, columns=[*model.columns], dtype=float)
-    return np.array(Table(frame).sums(model, exponent)[0], dtype=object)
+    frame = pd.DataFrame(rows, columns=[*model.query.columns], dtype=float)
+    return np.array(Table(frame).sums(model.query, exponent)[0], dtype=object)
 
 
 SAMPLE = [pytest.param(16, id="16 records"), pytest.param(100, marks=pytest.mark.slow, id="100 records")]
@@ -65,11 +65,13 @@ SAMPLE = [pytest.param(16, id="16 records"), pytest.param(100, marks=pytest.mark
 def test_no_two_records_are_further_apart_than_stated(name, size, seed):
     """Through the table's own reading and rounding, for all pairs of records of the sample."""
     rng, model = random.Random(seed), FAMILIES[name]
-    grid = finest_grid(model, Pure(Fraction(1, 2)), "replace")
+    grid = finest_grid(model.query, Agreement(Pure(Fraction(1, 2))))
     every = list(itertools.product(*_records(model, rng)))
     if name == "categorical":
         rows = [(text,) for text in TEXTS]
-        sums = [np.array(Table(pd.DataFrame({"x": [t]})).sums(model, grid.exponent)[0], dtype=object) for t in TEXTS]
+        sums = [
+            np.array(Table(pd.DataFrame({"x": [t]})).sums(model.query, grid.exponent)[0], dtype=object) for t in TEXTS
+        ]
     else:
         rows = rng.sample(every, min(len(every), size))
         sums = [_totals(model, [row], grid.exponent) for row in rows]
@@ -111,10 +113,10 @@ def _plain(value):
 @pytest.mark.parametrize("name", ["bernoulli", "categorical", "poisson drop", "exponential clamp", "linear_regression"])
 def test_a_bad_record_is_seen_in_nothing_but_the_sums(name, kind, tmp_path, capfd, recwarn):
     model = FAMILIES[name]
-    rows = [dict.fromkeys(model.columns, "1" if kind == "frame" else 1) for _ in range(4)]
+    rows = [dict.fromkeys(model.query.columns, "1" if kind == "frame" else 1) for _ in range(4)]
     common = _visible(_written(pd.DataFrame(rows, dtype=object), kind, tmp_path), model)
     for worst in [*WORST, *TEXTS, 10**30, True]:
-        neighbour = [dict.fromkeys(model.columns, worst), *rows[1:]]
+        neighbour = [dict.fromkeys(model.query.columns, worst), *rows[1:]]
         assert _visible(_written(pd.DataFrame(neighbour, dtype=object), kind, tmp_path), model) == common, repr(worst)
     assert capfd.readouterr() == ("", "")
     assert not recwarn.list
@@ -130,5 +132,5 @@ def test_no_byte_of_a_csv_file_is_an_error_or_changes_another_record(before, tmp
     cells = [before + bytes([byte]) for byte in sorted(set(range(256)) - set(b"\n,"))]
     path.write_bytes(b"x,p\n1,\xc3\xa9\n" + b"".join(cell + b"," + cell + b"\n" for cell in cells) + b"0,\xc3\xa9\n")
     n, ones, levels = len(cells) + 2, sum(cell in b"123456789tTyY" for cell in cells), cells.count(b"\xc3\xa9")
-    assert Table(path).sums(yes, 0) == ([1 + ones], n)
-    assert Table(path).sums(place, 0) == ([n - 2 - levels, 2 + levels], n)
+    assert Table(path).sums(yes.query, 0) == ([1 + ones], n)
+    assert Table(path).sums(place.query, 0) == ([n - 2 - levels, 2 + levels], n)

@@ -81,7 +81,7 @@ def test_an_understated_sensitivity_is_found_out(name, monkeypatch):
     honest = agreeing.finest_grid
 
     def understated(*terms, **options):
-        grid, guarantee = honest(*terms, **options), terms[1]
+        grid, guarantee = honest(*terms, **options), terms[1].of_statistics
         part = max(1, grid.sensitivity // 4)
         return replace(grid, sensitivity=part, mechanism=calibrated(guarantee, part, part**2))
 
@@ -96,11 +96,11 @@ def test_the_worst_pair_of_any_number_of_columns_is_tried(d, neighbours, promise
     """It moves the statistics as far as neighbours can, to within the rounding of a record to 2^−15."""
     model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(-3, 5))
     terms = agreeing.terms_of(model, **promise, neighbours=neighbours)
-    grid = terms.grid(model)
-    tables = neighbour._furthest(model, grid, terms)
-    totals = (neighbour._totals(model, row, grid.exponent, terms) for row in tables)
+    grid = terms.grid
+    tables = neighbour._furthest(terms)
+    totals = (neighbour._totals(terms, row) for row in tables)
     first, second = (np.array(sums, dtype=float) for *sums, _ in totals)
-    moved, weights = np.abs(first - second), np.array(model.entries)
+    moved, weights = np.abs(first - second), np.array(model.query.entries)
     is_all = "epsilon" in promise
     total, most = (moved.sum(), grid.sensitivity) if is_all else (weights @ moved**2, grid.sensitivity_squared)
     assert 1 - 1e-4 < total / most <= 1
@@ -112,10 +112,10 @@ def test_where_a_square_is_not_released_no_pair_of_a_search_is_further_apart(p, 
     terms = agreeing.terms_of(model, epsilon=1)
 
     def apart(rows):
-        u, w = (model.monomials(list(np.moveaxis(side, -1, 0))) for side in rows)
+        u, w = (model.query.monomials(list(np.moveaxis(side, -1, 0))) for side in rows)
         return np.abs(np.array(u) - np.array(w)).sum(0)
 
-    first, second = (np.array([row]) * 2 - 1 for row in neighbour._furthest(model, terms.grid(model), terms))
+    first, second = (np.array([row]) * 2 - 1 for row in neighbour._furthest(terms))
     rng = np.random.default_rng(seed)
     found = rng.choice([-1, -0.5, -1 / (p + 2), 0, 0.5, 1], (2, 20_000, p + 1))
     for width in (1, 0.3, 0.1, 0.03, 0.01):
@@ -236,13 +236,13 @@ def test_the_number_that_is_needed_is_that_of_a_calculation():
     assert shown(1.15 * half) > epsilon / 2 > shown(0.7 * half)
 
 
-def _uncapped(table, family, grid, terms):
-    return [table.sums(family, grid.exponent, least=terms.least)]
+def _uncapped(table, terms):
+    return [table.sums(terms.query, terms.grid.exponent, least=terms.agreement.least)]
 
 
-def _one_too_many(table, family, grid, terms):
+def _one_too_many(table, terms):
     unit = replace(terms.unit, max_records=terms.unit.max_records + 1)
-    return [table.sums(family, grid.exponent, least=terms.least, unit=unit)]
+    return [table.sums(terms.query, terms.grid.exponent, least=terms.agreement.least, unit=unit)]
 
 
 def test_a_record_that_is_left_out_is_tried_and_found_out_where_it_is_not_paid_for(monkeypatch):
@@ -272,11 +272,11 @@ def test_a_person_who_is_not_capped_is_found_out(fault, monkeypatch):
 def test_a_cap_that_each_group_has_for_itself_is_found_out(monkeypatch):
     model, terms = PLANS["person_in_groups"]
 
-    def apart(table, family, grid, agreed):
+    def apart(table, agreed):
         by = agreed.groups.columns[0]
         frame = table._source.open(SimpleNamespace(own=None)).frame.to_native()
         parts = [neighbour.Table(frame[frame[by] == level]) for (level,) in agreed.groups.keys]
-        return [part.sums(family, grid.exponent, least=0, unit=agreed.unit) for part in parts]
+        return [part.sums(agreed.query, agreed.grid.exponent, least=0, unit=agreed.unit) for part in parts]
 
     monkeypatch.setattr(neighbour, "summed", apart)
     assert na.audit(model, **terms, num_releases=20_000).is_within is False

@@ -17,9 +17,9 @@ from scipy import stats
 import noiseaware as na
 from noiseaware.custodian.exponential import calibrated, select
 from noiseaware.custodian.grid import finest_grid
-from noiseaware.custodian.private_bounds import QUANTILES, SHARE, planned, within
+from noiseaware.custodian.private_bounds import QUANTILES, SHARE, planned
 from noiseaware.custodian.terms import terms_of
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Agreement, Pure, ZeroConcentrated
 
 FALSE_ALARM = 1e-6
 FAMILIES = {
@@ -29,6 +29,13 @@ FAMILIES = {
     "normal": na.family.Normal("x", variance=4.0),
     "gamma": na.family.Gamma("x", shape=2.0),
 }
+
+
+def plan_of(family, promise, share, quantiles, neighbours="replace"):
+    agreement = Agreement(promise, neighbours, bounds_share=Fraction(str(share)))
+    return planned(family.query, agreement, quantiles)
+
+
 PROMISES = {"pure": Pure(Fraction(1, 2)), "zcdp": ZeroConcentrated(Fraction(1, 8))}
 
 
@@ -70,7 +77,7 @@ def p_value(draws, probability) -> float:
 
 def short(name, promise, candidates):
     """A plan with few candidates, of which thousands of draws take a second."""
-    return replace(planned(FAMILIES[name], promise, "1/2", QUANTILES), candidates=candidates)
+    return replace(plan_of(FAMILIES[name], promise, "1/2", QUANTILES), candidates=candidates)
 
 
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
@@ -113,7 +120,7 @@ CHOSEN = [(name, quantile) for name in FAMILIES for quantile in (QUANTILES if na
 @pytest.mark.parametrize(("name", "quantile"), CHOSEN)
 def test_replacing_a_record_moves_no_score_by_more_than_the_sensitivity(name, quantile):
     """Every table of three records, every neighbour of it; the bound is reached."""
-    plan = planned(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES)
+    plan = plan_of(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES)
     index, values = plan.quantiles.index(quantile), [-math.inf, 0.0, 1.0, 4.0]
     scores = {
         records: plan._scores(index, counted(records, plan.candidates), 3)
@@ -130,7 +137,7 @@ def test_replacing_a_record_moves_no_score_by_more_than_the_sensitivity(name, qu
 @pytest.mark.parametrize(("name", "quantile"), CHOSEN)
 def test_adding_records_of_a_person_moves_no_score_by_more_than_the_sensitivity(name, quantile):
     """Every table of up to two records and every record more; two of them move a score by no more than twice."""
-    plan = planned(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES, "add_remove")
+    plan = plan_of(FAMILIES[name], Pure(Fraction(1)), SHARE, QUANTILES, "add_remove")
     index, values = plan.quantiles.index(quantile), [-math.inf, 0.0, 1.0, 4.0, 1e12]
     furthest = 0
     for size in range(3):
@@ -147,7 +154,7 @@ def test_adding_records_of_a_person_moves_no_score_by_more_than_the_sensitivity(
 @pytest.mark.parametrize("promise", PROMISES.values(), ids=PROMISES)
 def test_the_exact_loss_of_the_law_is_within_the_promise(name, promise):
     """|log P/P'| for neighbours that move scores both up and down: at most ε, or √(8ρ) for ρ, and not far below."""
-    plan = planned(FAMILIES[name], promise, "1/2", ("0.25", "0.75"))
+    plan = plan_of(FAMILIES[name], promise, "1/2", ("0.25", "0.75"))
     limit = float(plan.each.epsilon) if isinstance(plan.each, Pure) else math.sqrt(8 * plan.each.rho)
     tables = [
         [1.0] * 8 + [8.0] * 2,
@@ -192,11 +199,11 @@ def test_a_scale_that_breaks_the_promise_draws_nothing(promise):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_candidates_are_public_and_fit_the_family(name):
     family = FAMILIES[name]
-    plan = planned(family, Pure(Fraction(1)), SHARE, QUANTILES)
+    plan = plan_of(family, Pure(Fraction(1)), SHARE, QUANTILES)
     candidates = plan.candidates
     assert list(candidates) == sorted(set(candidates))
     assert (len(plan.quantiles), min(candidates) < 0) == ((2, True) if name == "normal" else (1, False))
-    assert all(c == math.floor(c) for c in candidates) or not family.is_integer
+    assert all(c == math.floor(c) for c in candidates) or not family.query.is_whole
     assert {4.0, 6.0, 8.0, 12.0, 1024.0} <= set(candidates)
 
 
@@ -204,23 +211,25 @@ def test_candidates_are_public_and_fit_the_family(name):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_the_parts_add_up_to_the_promise(name, share):
     """Exactly: what each choice may cost, and what the noise may."""
-    pure = planned(FAMILIES[name], Pure(Fraction(1, 7)), share, QUANTILES)
-    assert len(pure.quantiles) * pure.each.epsilon + pure.rest.epsilon == Fraction(1, 7)
-    zcdp = planned(FAMILIES[name], ZeroConcentrated(Fraction(1, 7)), share, QUANTILES)
-    assert len(zcdp.quantiles) * zcdp.each.rho + zcdp.rest.rho == Fraction(1, 7)
-    assert pure.rest.epsilon == (1 - Fraction(str(share))) / 7
+    pure = plan_of(FAMILIES[name], Pure(Fraction(1, 7)), share, QUANTILES)
+    rest = Agreement(Pure(Fraction(1, 7)), bounds_share=Fraction(str(share))).of_statistics
+    assert len(pure.quantiles) * pure.each.epsilon + rest.epsilon == Fraction(1, 7)
+    zcdp = plan_of(FAMILIES[name], ZeroConcentrated(Fraction(1, 7)), share, QUANTILES)
+    spent = Agreement(ZeroConcentrated(Fraction(1, 7)), bounds_share=Fraction(str(share))).of_statistics
+    assert len(zcdp.quantiles) * zcdp.each.rho + spent.rho == Fraction(1, 7)
+    assert rest.epsilon == (1 - Fraction(str(share))) / 7
 
 
 @pytest.mark.parametrize("promise", [Pure(Fraction(1, 10)), Pure(Fraction(50)), ZeroConcentrated(Fraction(1, 1000))])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_no_pair_of_candidates_is_refused_after_the_charge(name, promise):
-    plan = planned(FAMILIES[name], promise, SHARE, QUANTILES)
+    plan = plan_of(FAMILIES[name], promise, SHARE, QUANTILES)
     pairs = [(0.0, c) for c in plan.candidates]
     if len(plan.quantiles) == 2:
         some = [*plan.candidates[:3], *plan.candidates[::17], *plan.candidates[-3:]]
         pairs = [*itertools.combinations(sorted(set(some)), 2), *itertools.pairwise(plan.candidates)]
     for pair in [*plan.extremes, *pairs]:
-        finest_grid(within(FAMILIES[name], pair), plan.rest, "replace")
+        finest_grid(FAMILIES[name].within(pair).query, Agreement(promise, bounds_share=SHARE))
 
 
 @pytest.mark.parametrize("exponent", [*range(-300, -288, 2), *range(274, 292, 3)])
@@ -234,14 +243,14 @@ def test_no_pair_of_candidates_is_too_narrow_or_wide_to_be_told_after_the_charge
         return
     some = terms.selection.candidates
     for pair in [*itertools.pairwise(some), *itertools.combinations(some[::5], 2)]:
-        terms.grid(within(family, pair))
+        terms.within(pair)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 250.0, 1e6])
 def test_chosen_bounds_are_near_the_quantiles_of_a_large_table(scale, seed):
     """n·ε = 1000 for each choice: a bound more than one octave off has chance below 1e−3, by the law."""
     rng = np.random.default_rng(seed)
-    plan = planned(FAMILIES["exponential"], Pure(Fraction(1)), SHARE, QUANTILES)
+    plan = plan_of(FAMILIES["exponential"], Pure(Fraction(1)), SHARE, QUANTILES)
     records = rng.exponential(scale, 10_000)
     chance = law_of(plan, 0, records)
     near = np.abs(np.log2(np.array(plan.candidates) / (scale * math.log(40)))) <= 1
@@ -250,7 +259,7 @@ def test_chosen_bounds_are_near_the_quantiles_of_a_large_table(scale, seed):
 
 def test_a_small_table_overshoots_by_little(seed):
     """n·ε = 100: ranks alone would put nearly all of the mass on candidates above the largest record."""
-    plan = planned(FAMILIES["exponential"], Pure(Fraction(1)), SHARE, QUANTILES)
+    plan = plan_of(FAMILIES["exponential"], Pure(Fraction(1)), SHARE, QUANTILES)
     chance = law_of(plan, 0, np.random.default_rng(seed).exponential(4.0, 1000))
     octaves = np.log2(np.array(plan.candidates) / (4 * math.log(40)))
     assert chance[np.abs(octaves) <= 1].sum() > 0.6
@@ -263,7 +272,7 @@ def test_a_small_table_overshoots_by_little(seed):
 def test_the_rank_of_a_choice_misses_by_more_than_its_slack_in_at_most_one_of_twenty(family, neighbours, seed):
     """By the law of the choice, at tables of which it knows little and at tables of which it knows much."""
     rng = np.random.default_rng(seed)
-    plan = planned(FAMILIES[family], Pure(Fraction(1, 2)), SHARE, QUANTILES, neighbours)
+    plan = plan_of(FAMILIES[family], Pure(Fraction(1, 2)), SHARE, QUANTILES, neighbours)
     for n in (20, 300, 5000):
         records = np.round(rng.exponential(30.0, n))
         for index, quantile in enumerate(plan.quantiles):
@@ -298,5 +307,5 @@ def test_cells_of_any_kind_change_nothing_but_the_outcome(cells, capfd):
     table = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
     with pytest.warns(RuntimeWarning, match="private bounds were chosen to within 151 records of a quantile of some 3"):
         release = na.release(table, FAMILIES["exponential"], epsilon=1, bounds="private")
-    assert (release.n, release.family.bounds[0]) == (3, 0.0)
+    assert (release.n, release.query.bounds[0]) == (3, 0.0)
     assert capfd.readouterr() == ("", "")

@@ -44,7 +44,7 @@ def test_a_release_says_how_its_bounds_came_about(name, promise, waits, tmp_path
     assert (release.origin.bounds, release.origin.bounds_share) == ("private", Fraction(1, 4))
     assert release.origin.bounds_quantiles == quantiles
     assert release.n == 2000
-    low, high = release.family.bounds
+    low, high = release.query.bounds
     assert low < high
     rest = Fraction(3, 4) * Fraction(next(iter(promise.values())))
     width = high if name == "poisson" else high - low  # a dropped record counts as 0
@@ -184,7 +184,7 @@ def test_a_file_that_is_off_is_refused(changes, sentence):
 
 def test_the_posterior_says_what_it_neglects():
     release = from_json(json.dumps(private_release()))
-    assert "bounds were chosen from the data" in (exact.explanation(release, na.prior.Gamma(1, 1)) or "")
+    assert "bounds were chosen from the data" in (exact.explanation(release.evidence(), na.prior.Gamma(1, 1)) or "")
 
 
 @pytest.mark.slow

@@ -58,12 +58,12 @@ def anywhere(clinic, request, tmp_path):
 @pytest.mark.parametrize("name", EVERY)
 def test_a_group_is_summed_as_if_it_were_a_table(name, anywhere, clinic):
     groups = Groups(("region", "year"), (("north", "süd", "nowhere"), (2022, 2020)))
-    found = Table(anywhere).group_sums(EVERY[name], 8, groups)
+    found = Table(anywhere).group_sums(EVERY[name].query, 8, groups)
     assert len(found) == 6
     for (region, year), (totals, n) in zip(groups.keys, found, strict=True):
         part = clinic[(clinic.region == region) & (clinic.year == year)]
         assert n == len(part)
-        expected = Table(part).sums(EVERY[name], 8, least=0)[0] if n else [0] * len(totals)
+        expected = Table(part).sums(EVERY[name].query, 8, least=0)[0] if n else [0] * len(totals)
         assert totals == expected
 
 
@@ -73,18 +73,18 @@ def test_a_person_has_at_most_so_many_records(anywhere, clinic):
     table = Table(anywhere)
     sums = set()
     for _ in range(6):
-        totals, n = table.sums(WAIT, 20, unit=Unit("patient", 2))
+        totals, n = table.sums(WAIT.query, 20, unit=Unit("patient", 2))
         assert n == counts.clip(upper=2).sum()
         sums.add(totals[0])
     assert len(sums) > 1
-    everyone, n = table.sums(WAIT, 20, unit=Unit("patient", 1000))
+    everyone, n = table.sums(WAIT.query, 20, unit=Unit("patient", 1000))
     assert n == counts.sum()
-    assert everyone == Table(clinic.dropna(subset=["patient"])).sums(WAIT, 20)[0]
+    assert everyone == Table(clinic.dropna(subset=["patient"])).sums(WAIT.query, 20)[0]
 
 
 def test_the_cap_holds_over_all_groups_of_a_person(clinic):
     groups = Groups(("region",), (("north", "süd", "east"),))
-    found = Table(clinic).group_sums(WAIT, 8, groups, unit=Unit("patient", 3))
+    found = Table(clinic).group_sums(WAIT.query, 8, groups, unit=Unit("patient", 3))
     counts = clinic.dropna(subset=["patient"]).groupby("patient").size()
     assert sum(n for _, n in found) == counts.clip(upper=3).sum()
 
@@ -92,9 +92,9 @@ def test_the_cap_holds_over_all_groups_of_a_person(clinic):
 def test_units_that_are_not_numbers_are_nobody():
     """NaN is what pandas makes of a missing whole number; a day, a UUID or a number may be a unit."""
     frame = pd.DataFrame({"id": [1.0, 1.0, np.nan, np.nan, 2.0], "x": [1, 1, 1, 1, 0]})
-    assert Table(frame).sums(na.family.Bernoulli("x"), 0, unit=Unit("id", 5)) == ([2], 3)
+    assert Table(frame).sums(na.family.Bernoulli("x").query, 0, unit=Unit("id", 5)) == ([2], 3)
     frame = pd.DataFrame({"id": pd.to_datetime(["2020-01-01"] * 3), "x": [1, 1, 1]})
-    assert Table(frame).sums(na.family.Bernoulli("x"), 0, unit=Unit("id", 2)) == ([2], 2)
+    assert Table(frame).sums(na.family.Bernoulli("x").query, 0, unit=Unit("id", 2)) == ([2], 2)
 
 
 @pytest.mark.parametrize("neighbour", ["none", "one"])
@@ -113,7 +113,7 @@ def test_no_record_of_a_json_file_decides_whether_it_is_released(name, tmp_path)
     for records, totals in ((['{"ill": 1}', '{"y": 2}'], ([1], 2)), (['{"y": 2}'], ([0], 1)), ([], ([0], 0))):
         (tmp_path / name).write_text("\n".join(records) if name == "t.jsonl" else f"[{', '.join(records)}]")
         model = na.family.Bernoulli("ill")
-        assert Table(tmp_path / name).sums(model, 0, least=0) == totals
+        assert Table(tmp_path / name).sums(model.query, 0, least=0) == totals
         assert na.release(tmp_path / name, model, epsilon=1, neighbours="add_remove").n_mechanism.scale == 4.0
 
 
@@ -121,10 +121,10 @@ def test_what_a_private_n_costs_comes_out_of_the_promise():
     """Shares of ε, or of ρ, add up; private bounds are paid first."""
     private = {"bounds": "private", "bounds_share": "0.2", "neighbours": "add_remove"}
     terms = terms_of(na.family.Exponential("wait"), epsilon=1, **private)
-    each, rest, n = terms.selection.each, terms.of_statistics, terms.of_n
+    each, rest, n = terms.selection.each, terms.agreement.of_statistics, terms.agreement.of_n
     assert (each.epsilon, rest.epsilon, n.epsilon) == pytest.approx((0.2, 0.6, 0.2))
     terms = terms_of(WAIT, rho=2, neighbours="add_remove", n_share="0.1")
-    assert (terms.of_statistics.rho, terms.of_n.rho) == pytest.approx((1.8, 0.2))
+    assert (terms.agreement.of_statistics.rho, terms.agreement.of_n.rho) == pytest.approx((1.8, 0.2))
 
 
 @pytest.mark.parametrize("promise", [{"epsilon": 1}, {"rho": 1}], ids=str)
@@ -144,7 +144,7 @@ def test_persons_lift_the_limit_on_memory_for_their_scan_only(clinic):
 
     before, table, unit = limit(), Table(clinic), Unit("patient", 2)
     with table._scan(unit):
-        table.sums(WAIT, 8, unit=unit)
+        table.sums(WAIT.query, 8, unit=unit)
         assert limit() != before
     assert limit() == before
 
@@ -159,7 +159,7 @@ def test_noise_grows_with_the_records_of_a_person(clinic):
 
 def test_gaussian_noise_grows_as_fast_with_the_records_of_a_person():
     """ρ goes as the square of what a person moves, and the deviation as that itself."""
-    one, five = (terms_of(WAIT, rho=1, unit="patient", max_records=k).grid(WAIT) for k in (1, 5))
+    one, five = (terms_of(WAIT, rho=1, unit="patient", max_records=k).grid for k in (1, 5))
     scales = [grid.mechanism.spread / 2.0**grid.exponent for grid in (one, five)]
     assert scales[1] == pytest.approx(5 * scales[0], rel=1e-6)
 
@@ -187,7 +187,7 @@ def test_several_columns_of_groups_are_keyed_by_all_levels(clinic):
     made = na.release(clinic, WAIT, rho=1, by=["region", "year"], levels={"region": ["north"], "year": [2020, 2021]})
     assert list(made) == [("north", 2020), ("north", 2021)]
     groups = Groups(("region", "year"), (("north", "süd"), (2020, 2021, 2022)))  # another number of each
-    found = [n for _, n in Table(clinic).group_sums(EVERY["bernoulli"], 0, groups)]
+    found = [n for _, n in Table(clinic).group_sums(EVERY["bernoulli"].query, 0, groups)]
     assert found == [((clinic.region == region) & (clinic.year == year)).sum() for region, year in groups.keys]
 
 

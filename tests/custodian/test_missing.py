@@ -27,7 +27,7 @@ from noiseaware.custodian.terms import terms_of
 from noiseaware.evidence.count import Private
 from noiseaware.evidence.release import from_json
 from noiseaware.posterior.posterior import Posterior
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Agreement, Pure, ZeroConcentrated
 from noiseaware.study import calibration
 
 F = na.family
@@ -103,9 +103,9 @@ def test_a_missing_number_is_a_public_value_or_left_out_on_every_engine(kind, ou
         table = Table(held(engine, {"x": cells}, {"x": types[kind]}, tmp_path))
         for value in (2.5, -3.0):
             total = sum(steps(value if x is None else x, bounds, outside, k) for x in values)
-            assert table.sums(model, k, cells=Cells((value,))) == ([total], len(cells)), (engine, value)
+            assert table.sums(model.query, k, cells=Cells((value,))) == ([total], len(cells)), (engine, value)
         total = sum(steps(x, bounds, outside, k) for x in known)
-        assert table.sums(model, k, cells=LEFT_OUT) == ([total], len(known)), engine
+        assert table.sums(model.query, k, cells=LEFT_OUT) == ([total], len(known)), engine
 
 
 @pytest.mark.parametrize("true", [(), ("F", " é"), ("2", "no")])
@@ -124,10 +124,10 @@ def test_yes_is_yes_on_every_engine(kind, true, tmp_path, seed):
     for engine in ENGINES:
         table = Table(held(engine, {"x": cells}, {"x": types[kind]}, tmp_path))
         model = F.Bernoulli("x")
-        assert table.sums(model, 0, cells=Cells(None, true)) == ([counts[0]], len(cells)), engine
-        assert table.sums(model, 0, cells=Cells((1,), true)) == ([counts[1]], len(cells)), engine
+        assert table.sums(model.query, 0, cells=Cells(None, true)) == ([counts[0]], len(cells)), engine
+        assert table.sums(model.query, 0, cells=Cells((1,), true)) == ([counts[1]], len(cells)), engine
         known = len(cells) - values.count(None)
-        assert table.sums(model, 0, cells=Cells("leave_out", true)) == ([counts[0]], known), engine
+        assert table.sums(model.query, 0, cells=Cells("leave_out", true)) == ([counts[0]], known), engine
 
 
 @pytest.mark.parametrize("levels", [["a", "é", "other"], [3, 7, -1]])
@@ -137,9 +137,9 @@ def test_what_is_no_level_is_another_one_or_left_out_on_every_engine(levels, tmp
     model = F.Categorical("x", levels=levels)
     for engine in ENGINES:
         table = Table(held(engine, {"x": cells}, {"x": pa.string()}, tmp_path))
-        assert table.sums(model, 0, cells=LEFT_OUT) == (counts, sum(counts)), engine
+        assert table.sums(model.query, 0, cells=LEFT_OUT) == (counts, sum(counts)), engine
         filled = [*counts[:2], len(cells) - sum(counts[:2])]
-        assert table.sums(model, 0, cells=Cells((levels[2],))) == (filled, len(cells)), engine
+        assert table.sums(model.query, 0, cells=Cells((levels[2],))) == (filled, len(cells)), engine
 
 
 def test_a_record_with_any_missing_cell_is_left_out_on_every_engine(tmp_path, seed):
@@ -159,9 +159,11 @@ def test_a_record_with_any_missing_cell_is_left_out_on_every_engine(tmp_path, se
     filled = plain.fillna({"a": 3.0, "b": 20.0, "y": 1.0})
     for engine in ENGINES:
         table = Table(held(engine, columns, kinds, tmp_path))
-        assert table.sums(line, 30, cells=LEFT_OUT) == Table(plain[known]).sums(line, 30), engine
-        assert table.sums(logistic, 30, cells=LEFT_OUT) == Table(plain[both]).sums(logistic, 30), engine
-        assert table.sums(logistic, 30, cells=Cells((3.0, 20.0, 1))) == Table(filled).sums(logistic, 30), engine
+        assert table.sums(line.query, 30, cells=LEFT_OUT) == Table(plain[known]).sums(line.query, 30), engine
+        assert table.sums(logistic.query, 30, cells=LEFT_OUT) == Table(plain[both]).sums(logistic.query, 30), engine
+        assert table.sums(logistic.query, 30, cells=Cells((3.0, 20.0, 1))) == Table(filled).sums(logistic.query, 30), (
+            engine
+        )
     assert 0 < sum(both) < sum(known) < 300
 
 
@@ -170,11 +172,11 @@ def test_groups_and_persons_are_summed_over_readable_records(seed):
     frame = pd.DataFrame({"x": drawn([*NUMBERS, *UNREADABLE], seed), "w": drawn(["n", "s", None], seed + 1)})
     frame["id"] = [rng.randint(0, 60) for _ in range(len(frame))]
     model, known = F.Exponential("x", bounds=(0, 48)), frame.x.map(number).notna()
-    found = Table(frame).group_sums(model, 8, Groups(("w",), (("n", "s"),)), cells=LEFT_OUT)
-    assert found == [Table(frame[known & (frame.w == w)]).sums(model, 8) for w in "ns"]
-    everyone = Table(frame).sums(model, 8, unit=Unit("id", 1000), cells=LEFT_OUT)
-    assert everyone == Table(frame[known]).sums(model, 8)
-    assert Table(frame).sums(model, 8, unit=Unit("id", 1), cells=LEFT_OUT)[1] <= frame.id.nunique()
+    found = Table(frame).group_sums(model.query, 8, Groups(("w",), (("n", "s"),)), cells=LEFT_OUT)
+    assert found == [Table(frame[known & (frame.w == w)]).sums(model.query, 8) for w in "ns"]
+    everyone = Table(frame).sums(model.query, 8, unit=Unit("id", 1000), cells=LEFT_OUT)
+    assert everyone == Table(frame[known]).sums(model.query, 8)
+    assert Table(frame).sums(model.query, 8, unit=Unit("id", 1), cells=LEFT_OUT)[1] <= frame.id.nunique()
 
 
 @pytest.mark.parametrize("made", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -209,7 +211,7 @@ def records(model) -> list[tuple]:
     if model.name == "categorical":
         return [("a",), ("b",), ("c",), (None,)]
     ends = {"bernoulli": (0, 1), "binomial": (0, 5)}.get(model.name, (0.0, 10, 23.375, 29, 37.9, 48, 1e9, -10, -48))
-    return [*itertools.product([*ends, None], repeat=len(model.columns))]
+    return [*itertools.product([*ends, None], repeat=len(model.query.columns))]
 
 
 @pytest.mark.parametrize("promise", [Pure(1), ZeroConcentrated(1)], ids=["all", "squares"])  # type: ignore[arg-type]
@@ -217,18 +219,18 @@ def records(model) -> list[tuple]:
 def test_no_two_records_are_further_apart_than_stated_where_one_may_be_left_out(name, promise):
     """Every pair of records, of which one may be missing, moves the sums by no more than the noise is made for."""
     model = EVERY[name]
-    grid = finest_grid(model, promise, "replace", leaves_out=True)
+    grid = finest_grid(model.query, Agreement(promise), leaves_out=True)
     rows = records(model)
-    frame = pd.DataFrame(rows, columns=list(model.columns), dtype=object).assign(row=range(len(rows)))
+    frame = pd.DataFrame(rows, columns=list(model.query.columns), dtype=object).assign(row=range(len(rows)))
     groups = Groups(("row",), (tuple(range(len(rows))),))
-    found = Table(frame).group_sums(model, grid.exponent, groups, cells=LEFT_OUT)
+    found = Table(frame).group_sums(model.query, grid.exponent, groups, cells=LEFT_OUT)
     totals, sizes = np.array([sums for sums, _ in found], dtype=object), {n for _, n in found}
     moved = abs(totals[:, None] - totals[None])
     is_all = isinstance(promise, Pure)
-    apart = moved.sum(-1) if is_all else (moved**2 * np.array(getattr(model, "entries", [1]))).sum(-1)
+    apart = moved.sum(-1) if is_all else (moved**2 * np.array(model.query.entries)).sum(-1)
     limit = grid.sensitivity if is_all else grid.sensitivity_squared
     assert apart.max() <= limit
-    if len(model.columns) == 1:
+    if len(model.query.columns) == 1:
         assert apart.max() >= 0.98 * limit
     assert sizes == {0, 1}
 
@@ -237,18 +239,18 @@ def test_leaving_out_moves_a_sum_as_far_as_replacing_or_removing_does():
     """Of bounds (10, 48) a record that is replaced moves the sum by 38, and one that is left out by 48."""
     model = F.Exponential("x", bounds=(10, 48))
     terms = {missing: terms_of(model, epsilon=1, missing=missing) for missing in (None, 3, "leave_out")}
-    scales = [t.grid(model).mechanism.spread / 2.0 ** t.grid(model).exponent for t in terms.values()]
+    scales = [t.grid.mechanism.spread / 2.0**t.grid.exponent for t in terms.values()]
     assert scales == pytest.approx([38, 38, 48 * 4 / 3], rel=1e-6)
     assert terms["leave_out"].n_grid.mechanism.scale == 4.0
     levels = F.Categorical("x", levels=["a", "b"])
-    assert terms_of(levels, epsilon=1, missing="leave_out").grid(levels).mechanism.scale == pytest.approx(8 / 3)
+    assert terms_of(levels, epsilon=1, missing="leave_out").grid.mechanism.scale == pytest.approx(8 / 3)
 
 
 @pytest.mark.parametrize("options", [{"neighbours": "add_remove"}, {"unit": "id", "max_records": 3}])
 def test_where_n_is_private_anyway_leaving_out_is_free(options):
     model = F.Exponential("x", bounds=(10, 48))
     plain, left = (terms_of(model, epsilon=1, **options, missing=missing) for missing in (None, "leave_out"))
-    assert left.grid(model) == plain.grid(model)
+    assert left.grid == plain.grid
     assert left.n_grid == plain.n_grid
 
 
@@ -432,7 +434,7 @@ def test_private_bounds_are_chosen_with_the_value_of_missing_cells():
     frame = pd.DataFrame({"x": ["1", "", "> 60", None, "2024-01-31"] * 2000})
     release = na.release(frame, F.Exponential("x"), epsilon=20, bounds="private", missing=4)
     assert release.origin.missing == (("x", 4.0),)
-    assert 2 <= release.family.bounds[1] <= 8
+    assert 2 <= release.query.bounds[1] <= 8
 
 
 WAIT, SEX = F.Exponential("x", bounds=(0, 9)), F.Bernoulli("x")
@@ -482,7 +484,7 @@ def test_what_cells_cannot_count_as_is_refused_before_the_table_is_read(model, o
 def test_what_was_wrong_is_right():
     """A column of yes and no was counted as all no, and one of dates as the lower bound without a word."""
     answers = pd.DataFrame({"ill": ["yes", "no", "Yes", " YES ", "n", None], "day": ["2024-01-31"] * 6})
-    assert Table(answers).sums(F.Bernoulli("ill"), 0) == ([3], 6)
+    assert Table(answers).sums(F.Bernoulli("ill").query, 0) == ([3], 6)
     release = na.release(answers, F.Exponential("day", bounds=(1, 9)), epsilon=1)
     assert release.origin.missing == (("day", 1.0),)
     assert cells_of(F.Bernoulli("sex"), None, "F") == Cells(None, ("F",))

@@ -17,7 +17,7 @@ from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.custodian.terms import terms_of
 from noiseaware.evidence.release import from_json
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Agreement, Pure, ZeroConcentrated
 
 BOUNDS = {"age": (0, 100), "bmi": (10, 60), "pressure": (60, 220)}
 REGRESSION = na.family.LinearRegression(["age", "bmi"], "pressure", bounds=BOUNDS)
@@ -43,10 +43,10 @@ def clinic(seed):
 def truth(model, clinic) -> np.ndarray:
     """The statistics in floating point, by other means than the table's."""
     columns = []
-    for name, (low, high) in zip(model.columns, model.intervals, strict=True):
+    for name, (low, high) in zip(model.query.columns, model.query.intervals, strict=True):
         x = clinic[name].to_numpy()
         u = (np.where(np.isnan(x), low, x).clip(low, high) - 0.5 * (low + high)) / (0.5 * (high - low))
-        is_dropped = getattr(model, "outside", "clamp") == "drop"
+        is_dropped = model.query.outside == "drop"
         columns.append(np.where((x >= low) & (x <= high), u, 0) if is_dropped else u)
     d = len(columns)
     return np.array([*map(np.sum, columns), *(columns[i] @ columns[j] for i in range(d) for j in range(i, d))])
@@ -64,7 +64,7 @@ def test_every_family_of_moments_is_released(name, promise, clinic, tmp_path):
     slack = 50 * release.noise_scale + 2000 * 2.0**-15
     assert np.all(np.abs(release.values - truth(model, clinic)) <= slack)
     (entry,) = ledger.entries()
-    assert (entry.guarantee, entry.what["columns"]) == (release.guarantee, ", ".join(model.columns))
+    assert (entry.guarantee, entry.what["columns"]) == (release.guarantee, ", ".join(model.query.columns))
     assert from_json(release.to_json()) == release
     assert from_json(release.to_json()).family == model
 
@@ -86,9 +86,9 @@ def test_a_csv_file_is_released_as_a_frame_is(clinic, tmp_path, monkeypatch):
 def test_products_of_two_columns_have_less_gaussian_noise(rho):
     """Σ_j Δ_j²/2σ_j² ≤ ρ for every move of the statistics that Δ₂² allows, in exact fractions."""
     exact = Fraction(rho)
-    grid = finest_grid(REGRESSION, ZeroConcentrated(exact), "replace")
+    grid = finest_grid(REGRESSION.query, Agreement(ZeroConcentrated(exact)))
     stddevs = [Fraction(s) for s in grid.mechanism.stddev]
-    assert len(stddevs) == len(REGRESSION.statistics) == len(grid.entries)
+    assert len(stddevs) == len(REGRESSION.query.names) == len(grid.entries)
     square = Fraction(grid.sensitivity_squared) / (2 * exact)
     for s, m in zip(stddevs, grid.entries, strict=True):
         assert square / s**2 <= m
@@ -96,7 +96,7 @@ def test_products_of_two_columns_have_less_gaussian_noise(rho):
 
 
 def test_laplace_noise_has_one_scale():
-    grid = finest_grid(REGRESSION, Pure(Fraction(1, 3)), "replace")
+    grid = finest_grid(REGRESSION.query, Agreement(Pure(Fraction(1, 3))))
     assert isinstance(grid.mechanism, DiscreteLaplace)
     assert grid.sensitivity == math.ceil(Fraction(75, 8) * 4**15)
     assert Fraction(grid.sensitivity) / Fraction(grid.mechanism.scale) <= Fraction(1, 3)
@@ -145,7 +145,7 @@ def test_too_little_noise_on_any_statistic_is_not_drawn():
 @pytest.mark.parametrize("promise", [Pure(Fraction(e)) for e in ("1e-12", "0.01", "1", "1000")])
 def test_the_grid_leaves_room_and_is_the_finest(promise, d):
     model = na.family.MultivariateNormal([f"x{j}" for j in range(d)], bounds=(0, 1))
-    grid = finest_grid(model, promise, "replace")
+    grid = finest_grid(model.query, Agreement(promise))
     k = grid.exponent // 2
     assert grid.exponent == 2 * k
     assert MOST_RECORDS * 4**k + 64 * grid.mechanism.spread < 2**62
@@ -285,7 +285,7 @@ def test_files_of_moments_fit_the_published_schema():
     jsonschema.validate(DOCUMENT, json_schema())
     for model in (na.family.MultivariateNormal(["a", "b"]), na.family.Normal("a", bounds=(0, 1))):
         release = na.Release(
-            family=model, values=[1.0] * len(model.statistics), n=3, mechanism=na.mechanism.Laplace(2.0)
+            family=model, values=[1.0] * len(model.query.names), n=3, mechanism=na.mechanism.Laplace(2.0)
         )
         jsonschema.validate(json.loads(release.to_json()), json_schema())
         assert from_json(release.to_json()) == release
@@ -298,4 +298,4 @@ def test_bounds_that_floats_cannot_scale_by_are_refused_by_the_rule(bounds):
     with pytest.raises(ValueError, match="at least 1e-300 wide, with a width and a sum that floats hold, got"):
         terms_of(na.family.Normal("x", bounds=bounds), epsilon=1)
     for wide in ((-8e307, 8e307), (0, 1e-299)):
-        assert terms_of(na.family.Normal("x", bounds=wide), epsilon=1).of_n is None
+        assert terms_of(na.family.Normal("x", bounds=wide), epsilon=1).agreement.of_n is None

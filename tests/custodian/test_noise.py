@@ -164,7 +164,8 @@ def test_the_empirical_epsilon_is_within_the_claim(epsilon):
     num_draws, exact = 200_000, Fraction(epsilon)
     model = family.Exponential("x", bounds=(0, 48))
     low, high = 0, 48 * 2**10
-    moved, squared = (f("replace", bounds=(low, high)) for f in (model.sensitivity, model.sensitivity_squared))
+    whole = model.query.whole(10)
+    moved, squared = whole.sensitivity, whole.sensitivity_squared
     mechanism = calibrated(Pure(exact), moved, squared)
     promise = {"sensitivity": moved, "sensitivity_squared": squared, "guarantee": Pure(exact)}
     below, above = (np.count_nonzero(np.array(draw(mechanism, [s] * num_draws, **promise)) <= 0) for s in (low, high))
@@ -226,9 +227,9 @@ BOUNDS = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).filter(lambda b: 
 
 def _record(x, model, k):
     """What one record adds, in grid steps, by the exact arithmetic of the table's oracle."""
-    low, high = (Fraction(b) for b in model.bounds)
+    low, high = (Fraction(b) for b in model.query.bounds)
     number = None if x is None or x != x else float(x)
-    if model.outside == "drop":
+    if model.query.outside == "drop":
         kept = Fraction(number) if number is not None and low <= number <= high else Fraction(0)
     else:
         kept = low if number is None else Fraction(min(max(number, low), high))
@@ -242,11 +243,10 @@ def test_no_neighbour_moves_a_sum_further_than_its_sensitivity(x, other, bounds,
         family.Exponential("x", bounds=bounds, outside=outside),
         family.Gamma("x", bounds=bounds, shape=2.0, outside=outside),
     ):
-        steps = tuple(math.floor(Fraction(b) * Fraction(2) ** k) for b in model.bounds)
         here, there = (_record(value, model, k) for value in (x, other))
-        assert abs(here - there) <= model.sensitivity("replace", bounds=steps)
-        assert max(abs(here), abs(there)) <= model.sensitivity("add_remove", bounds=steps)
-        assert (here - there) ** 2 <= model.sensitivity_squared("replace", bounds=steps)
+        assert abs(here - there) <= model.query.whole(k, "replace").sensitivity
+        assert max(abs(here), abs(there)) <= model.query.whole(k, "add_remove").sensitivity
+        assert (here - there) ** 2 <= model.query.whole(k, "replace").sensitivity_squared
 
 
 @given(x=ANYTHING, other=ANYTHING, low=st.integers(-50, 50), width=st.integers(1, 50), drop=st.booleans())
@@ -259,14 +259,14 @@ def test_no_neighbour_moves_a_count_further_than_its_sensitivity(x, other, low, 
         family.Bernoulli("x"),
     ):
         here, there = (_record(value, model, 0) for value in (x, other))
-        assert abs(here - there) <= model.sensitivity("replace")
-        assert max(abs(here), abs(there)) <= model.sensitivity("add_remove")
+        assert abs(here - there) <= model.query.sensitivity("replace")
+        assert max(abs(here), abs(there)) <= model.query.sensitivity("add_remove")
 
 
 @given(x=st.integers(0, 4), other=st.integers(0, 4))
 def test_no_neighbour_moves_the_counts_of_levels_further_than_their_sensitivity(x, other):
     model = family.Categorical("x", levels=["a", "b", "c", "d", "e"])
-    here, there = (np.array([int(t) for t in model.statistic(position)]) for position in (x, other))
-    assert np.abs(here - there).sum() <= model.sensitivity("replace")
-    assert ((here - there) ** 2).sum() <= model.sensitivity_squared("replace")
-    assert here.sum() <= model.sensitivity("add_remove")
+    here, there = (np.array([int(t) for t in model.query.statistic(position)]) for position in (x, other))
+    assert np.abs(here - there).sum() <= model.query.sensitivity("replace")
+    assert ((here - there) ** 2).sum() <= model.query.sensitivity("replace", 2)
+    assert here.sum() <= model.query.sensitivity("add_remove")

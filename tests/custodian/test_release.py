@@ -17,7 +17,7 @@ from noiseaware.custodian.ledger.ledger import Ledger, LedgerRefusal
 from noiseaware.custodian.table import MOST_RECORDS
 from noiseaware.evidence.release import from_json
 from noiseaware.mechanism import DiscreteGaussian, DiscreteLaplace
-from noiseaware.privacy import Pure, ZeroConcentrated
+from noiseaware.privacy import Agreement, Pure, ZeroConcentrated
 
 FAMILIES = {
     "bernoulli": na.family.Bernoulli("smokes"),
@@ -50,13 +50,13 @@ def clinic(seed):
 
 def truth(model, clinic) -> list[float]:
     """The statistics in floating point, by other means than the table's."""
-    column = clinic[model.column]
+    column = clinic[model.query.column]
     if model.name == "categorical":
-        _, *rest = ((column == level).sum() for level in model.levels)
+        _, *rest = ((column == level).sum() for level in model.query.levels)
         return [len(column) - sum(rest), *rest]
-    low, high = model.bounds
+    low, high = model.query.bounds
     x = column.astype(float)
-    if model.outside == "drop":
+    if model.query.outside == "drop":
         return [float(x[(x >= low) & (x <= high)].sum())]
     return [float(x.fillna(low).clip(low, high).sum())]
 
@@ -76,13 +76,18 @@ def test_every_family_is_released(name, promise, clinic, tmp_path):
     assert (release.n, release.guarantee, release.neighbours) == (2000, guarantee, "replace")
     assert all(type(step) is int for step in release.steps)
     # beyond 50 scales with chance below e^−50; flooring loses up to a grid step a record
-    slack = 50 * release.noise_scale + 2000 * release.grid * (not model.is_integer)
+    slack = 50 * release.noise_scale + 2000 * release.grid * (not model.query.is_whole)
     assert np.all(np.abs(release.values - truth(model, clinic)) <= slack)
-    assert release.grid == 1.0 if model.is_integer else release.mechanism.spread >= 1000
+    assert release.grid == 1.0 if model.query.is_whole else release.mechanism.spread >= 1000
     (entry,) = ledger.entries()
     assert release.origin.ledger_entry == entry.id
     assert entry.guarantee == guarantee
-    assert entry.what == {"family": name, "columns": model.column, "table": "pandas frame", "neighbours": "replace"}
+    assert entry.what == {
+        "family": name,
+        "columns": model.query.column,
+        "table": "pandas frame",
+        "neighbours": "replace",
+    }
     assert from_json(release.to_json()) == release
     assert (release.origin.tool, release.origin.version, release.origin.bounds) == (
         "noiseaware",
@@ -238,8 +243,8 @@ def test_cells_of_any_kind_change_nothing_visible(cells, capfd, caplog):
 )
 def test_the_grid_leaves_room_and_is_fine_enough(bounds, epsilon):
     model = na.family.Normal("x", bounds=bounds, variance=1.0)
-    grid = finest_grid(model, Pure(Fraction(epsilon)), "replace")
-    low, high = (math.floor(Fraction(b) * Fraction(2) ** grid.exponent) for b in model.bounds)
+    grid = finest_grid(model.query, Agreement(Pure(Fraction(epsilon))))
+    low, high = (math.floor(Fraction(b) * Fraction(2) ** grid.exponent) for b in model.query.bounds)
     assert grid.sensitivity == high - low, "so far apart are two records on the bounds, each floored"
     largest = max(abs(low), abs(high))
     assert MOST_RECORDS * largest + 64 * grid.mechanism.spread < 2**62

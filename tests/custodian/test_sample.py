@@ -76,7 +76,9 @@ def test_one_person_moves_nobody_elses_sample(held, monkeypatch):
     monkeypatch.setattr(secrets, "token_bytes", lambda size: b"\x5a" * size)
     everyone, first, others = (rows(range(*ends)) for ends in ((0, 60), (0, 1), (1, 60)))
     tables = [everyone, first, others.take(list(range(others.num_rows))[::-1])]
-    (whole, n), (one, of_one), (rest, of_rest) = (Table(held(a)).sums(BOTH, 20, unit=Unit("pid", 1)) for a in tables)
+    (whole, n), (one, of_one), (rest, of_rest) = (
+        Table(held(a)).sums(BOTH.query, 20, unit=Unit("pid", 1)) for a in tables
+    )
     assert (n, of_one, of_rest) == (59, 1, 58)
     assert whole == [a + b for a, b in zip(one, rest, strict=True)]
 
@@ -92,10 +94,10 @@ def test_each_record_of_a_person_is_as_likely(held):
         }
     )
     table = Table(held(arrow))
-    (drawn,), n = table.sums(ILL, 0, unit=Unit("pid", 1))
+    (drawn,), n = table.sums(ILL.query, 0, unit=Unit("pid", 1))
     assert n == persons
     assert stats.binomtest(drawn, persons, 1 / 5).pvalue > 1e-6
-    (_, of_a), (_, of_b) = table.group_sums(ILL, 0, Groups(("g",), (("a", "b"),)), unit=Unit("pid", 3))
+    (_, of_a), (_, of_b) = table.group_sums(ILL.query, 0, Groups(("g",), (("a", "b"),)), unit=Unit("pid", 3))
     assert of_a + of_b == 3 * persons
     variance = 3 * (2 / 5) * (3 / 5) * (2 / 4)  # hypergeometric
     assert abs(of_a - persons * 6 / 5) < 5 * math.sqrt(persons * variance)

@@ -63,7 +63,7 @@ def test_moments_are_the_same_bits_on_every_engine(names, tmp_path, seed):
     model = family.MultivariateNormal(list(names), bounds={name: BOUNDS[name] for name in names})
     expected = oracle({name: columns[name] for name in names}, k)
     for engine in ENGINES:
-        assert Table(source(engine, columns, tmp_path)).sums(model, 2 * k) == (expected, n), engine
+        assert Table(source(engine, columns, tmp_path)).sums(model.query, 2 * k) == (expected, n), engine
 
 
 @pytest.mark.parametrize("outside", ["clamp", "drop"])
@@ -74,21 +74,21 @@ def test_mean_and_variance_are_the_same_path(outside, tmp_path, seed):
         model = family.Normal(name, bounds=BOUNDS[name], outside=outside)
         expected = oracle({name: columns[name]}, k, outside)
         for engine in ENGINES:
-            assert Table(source(engine, columns, tmp_path)).sums(model, 2 * k) == (expected, n), (engine, name)
+            assert Table(source(engine, columns, tmp_path)).sums(model.query, 2 * k) == (expected, n), (engine, name)
 
 
 def test_a_regression_has_the_response_last(tmp_path, seed):
     columns = cells(seed, 500)
     model = family.LinearRegression(["d", "a"], "c", bounds={name: BOUNDS[name] for name in "acd"})
     expected = oracle({name: columns[name] for name in "dac"}, 15)
-    assert Table(source("csv", columns, tmp_path)).sums(model, 30) == (expected, 500)
+    assert Table(source("csv", columns, tmp_path)).sums(model.query, 30) == (expected, 500)
 
 
 def test_records_are_rounded_to_the_nearest_step():
     """A floor would put 1000 records of 0.3 steps above the centre at 0, and 0.3 below at −1000."""
     for x, whole in ((0.3, 0), (0.7, 1), (-0.3, 0), (-0.7, -1), (8.0, 8), (7.9, 8), (-8.0, -8)):
         frame = pd.DataFrame({"x": [x] * 1000})
-        assert Table(frame).sums(family.Normal("x", bounds=(-8, 8)), 6) == ([8000 * whole, 1000 * whole**2], 1000)
+        assert Table(frame).sums(family.Normal("x", bounds=(-8, 8)).query, 6) == ([8000 * whole, 1000 * whole**2], 1000)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -96,20 +96,20 @@ def test_names_that_differ_by_case_alone_are_refused(frame):
     """To DuckDB they would be one column, and its moments would look like those of two."""
     model = family.MultivariateNormal(["x", "X"], bounds=(0, 9))
     with pytest.raises(ValueError, match="must differ by more than upper and lower case"):
-        Table(frame({"x": [1.0], "X": [2.0]})).sums(model, 6)
+        Table(frame({"x": [1.0], "X": [2.0]})).sums(model.query, 6)
 
 
 @pytest.mark.parametrize("engine", WITH_SCHEMA)
 def test_every_column_must_be_there(engine, tmp_path, seed):
     model = family.MultivariateNormal(["a", "z"], bounds=(0, 9))
     with pytest.raises(ValueError, match=r"must have one column 'z', got 0\.$"):
-        Table(source(engine, cells(seed, 5), tmp_path)).sums(model, 6)
+        Table(source(engine, cells(seed, 5), tmp_path)).sums(model.query, 6)
 
 
 def test_every_column_must_hold_numbers_or_text():
     frame = pd.DataFrame({"a": [1.0], "day": pd.to_datetime(["2020"])})
     with pytest.raises(ValueError, match="column 'day' must hold numbers or text, got type"):
-        Table(frame).sums(family.MultivariateNormal(["a", "day"], bounds=(0, 9)), 6)
+        Table(frame).sums(family.MultivariateNormal(["a", "day"], bounds=(0, 9)).query, 6)
 
 
 def test_an_object_that_cannot_be_text_is_a_missing_number_and_no_error():
@@ -119,7 +119,7 @@ def test_an_object_that_cannot_be_text_is_a_missing_number_and_no_error():
 
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": pd.Series([Unprintable(), "s3cr3t"], dtype=object)})
     model = family.MultivariateNormal(["a", "b"], bounds=(0, 9))
-    assert Table(frame).sums(model, 6) == Table(frame.assign(b=[None, None])).sums(model, 6)
+    assert Table(frame).sums(model.query, 6) == Table(frame.assign(b=[None, None])).sums(model.query, 6)
 
 
 def test_records_between_two_steps_go_the_same_way_everywhere(tmp_path):
@@ -132,4 +132,4 @@ def test_records_between_two_steps_go_the_same_way_everywhere(tmp_path):
     assert sum(whole) * 2**k != expected[0], "the test would have no power"
     model = family.Normal("a", bounds=BOUNDS["a"])
     for engine in ENGINES:
-        assert Table(source(engine, columns, tmp_path)).sums(model, 2 * k)[0] == expected, engine
+        assert Table(source(engine, columns, tmp_path)).sums(model.query, 2 * k)[0] == expected, engine

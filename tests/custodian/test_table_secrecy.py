@@ -38,7 +38,7 @@ class _Unprintable:
 
 def _error(table, model) -> ValueError | None:
     try:
-        table.sums(model, 0)
+        table.sums(model.query, 0)
     except ValueError as error:
         return error
     return None
@@ -66,8 +66,8 @@ def test_frames_that_compute_at_once_do_so_unheard(frame, monkeypatch):
         monkeypatch.setattr(f"noiseaware.custodian.table.{name}", lambda *_, failing=failing: failing)
     table = Table(frame({"x": [9071.5, 2.0]}))
     for work in (
-        lambda: table.sums(family.Poisson("x", bounds=(0, 9)), 0),
-        lambda: table.sums(family.Normal("x", bounds=(0, 9)), 6),
+        lambda: table.sums(family.Poisson("x", bounds=(0, 9)).query, 0),
+        lambda: table.sums(family.Normal("x", bounds=(0, 9)).query, 6),
         lambda: table.counts("x", [1.0]),
     ):
         with pytest.raises(ValueError, match=r"could not be read as a table of records\.$") as caught:

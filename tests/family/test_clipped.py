@@ -93,7 +93,7 @@ def test_the_covariance_of_the_sums_is_that_of_records(d, x64, seed):
     root = np.linalg.cholesky(1.5 * (0.4 + 0.6 * np.eye(d)))
     theta = jnp.asarray(np.concatenate([np.linspace(0, 1, d), (root @ root.T).ravel()]))
     x = np.linspace(0, 1, d)[:, None] + root @ rng.standard_normal((d, 200_000))
-    are_those_of_records(model, theta, np.stack(model.alter(jnp.asarray(x))), 0.08)
+    are_those_of_records(model, theta, np.stack(model.query.alter(jnp.asarray(x))), 0.08)
 
 
 def test_without_bounds_nothing_is_clipped(x64):

@@ -65,7 +65,7 @@ def test_moments_are_those_of_records(kind, p, x64, key):
     model = of(names, "y", bounds=dict.fromkeys(names, (-2.0, 4.0)) | {"y": (0, 1 if kind == "logistic" else 4)})
     covariance = 4.0 * (0.4 + 0.6 * np.eye(p))
     theta = jnp.asarray(np.concatenate([np.linspace(0.5, -0.4, p), [0.3], np.linspace(0, 1, p), covariance.ravel()]))
-    are_those_of_records(model, theta, np.stack(model.alter(model.sample(key, theta, 400_000))), 0.12)
+    are_those_of_records(model, theta, np.stack(model.query.alter(model.sample(key, theta, 400_000))), 0.12)
 
 
 def test_where_no_bound_cuts_it_is_the_law_of_whole_covariates(x64):

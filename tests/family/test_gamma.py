@@ -116,7 +116,7 @@ def test_the_naive_law_is_about_the_fit(x64):
     """Shape m²/v and rate m/v with the spread of a fit of moments; whatever the noise has left, it is a law."""
     member, n = na.family.Gamma(bounds=(0, 8)), 40_000
     x = stats.gamma(2.5, scale=1 / 1.2).ppf((np.arange(n) + 0.5) / n)
-    s = jnp.stack([jnp.asarray(t).sum() for t in member.statistic(jnp.asarray(x))])
+    s = jnp.stack([jnp.asarray(t).sum() for t in member.query.statistic(jnp.asarray(x))])
     parts = member.update(PRIOR, s, n).parts
     for name, truth, spread in (("shape", 2.5, 2 + 2 / 2.5), ("rate", 1.2, 2 + 3 / 2.5)):
         law = parts[name]

@@ -40,7 +40,7 @@ def test_moments_are_those_of_a_million_records(name, size, x64, key):
     """Mean and covariance to 5 standard errors, those of the covariance from its own squares."""
     model, theta = MODELS[name], jnp.asarray(law(MODELS[name], SIZES[size]))
     mean, covariance = model.modelled_moments(theta)
-    t = np.stack([np.asarray(column) for column in model.alter(model.sample(key, theta, 1_000_000))])
+    t = np.stack([np.asarray(column) for column in model.query.alter(model.sample(key, theta, 1_000_000))])
     away = t - np.asarray(mean)[:, None]
     assert (np.abs(away.mean(1)) <= 5 * np.sqrt(np.diag(covariance) / 1e6)).all()
     for i, j in itertools.combinations_with_replacement(range(len(t)), 2):
@@ -53,7 +53,7 @@ def responses(model, a: float) -> tuple[np.ndarray, np.ndarray]:
     """The values of y in units of u, and their probabilities given a."""
     if model.name == "logistic_regression":
         return np.array([-1.0, 1.0]), np.array([special.expit(-a), special.expit(a)])
-    low, high = model.intervals[-1]
+    low, high = model.query.intervals[-1]
     rates = stats.poisson(np.exp(a))
     values = np.arange(low, high + 1)
     chances = np.append(rates.pmf(values[:-1]), rates.sf(high - 1))
@@ -98,13 +98,13 @@ def test_no_neighbour_moves_the_sums_further(name, neighbours, seed):
     d, size = model.dimension, 40_000
     u = np.where(rng.random((2, d, size)) < 0.5, rng.choice([-3.0, -1.0, 0.0, 1.0], (2, d, size)), 0.0)
     u = np.where(u == 0, rng.uniform(-1.2, 1.2, u.shape), u)
-    x = jnp.asarray(model.centre[:, None] + model.half[:, None] * u)
-    here, there = (np.stack([np.asarray(column) for column in model.alter(records)]) for records in x)
+    x = jnp.asarray(model.query.centre[:, None] + model.query.half[:, None] * u)
+    here, there = (np.stack([np.asarray(column) for column in model.query.alter(records)]) for records in x)
     apart = here - there if neighbours == "replace" else here
-    weights = np.array(model.weights)[:, None]
-    assert len(apart) == len(model.statistics) == len(model.degrees) == d + d * (d + 1) // 2 - 1
-    assert np.abs(apart).sum(0).max() <= model.sensitivity(neighbours) * (1 + 1e-6)
-    assert ((weights * apart) ** 2).sum(0).max() <= model.sensitivity_squared(neighbours) * (1 + 1e-6)
+    entries = np.array(model.query.entries)[:, None]
+    assert len(apart) == len(model.query.names) == len(model.query.degrees) == d + d * (d + 1) // 2 - 1
+    assert np.abs(apart).sum(0).max() <= model.query.sensitivity(neighbours) * (1 + 1e-6)
+    assert (entries * apart**2).sum(0).max() <= model.query.sensitivity(neighbours, 2) * (1 + 1e-6)
 
 
 def test_one_prior_for_every_coefficient_or_for_all():
@@ -127,7 +127,7 @@ def test_one_prior_for_every_coefficient_or_for_all():
 def test_the_naive_fit_finds_the_coefficients_of_many_records(name, x64, key):
     """Of a million records without noise, to five of its own standard deviations."""
     model, theta = MODELS[name], jnp.asarray(law(MODELS[name], 1.5))
-    t = jnp.stack([column.sum() for column in model.alter(model.sample(key, theta, 1_000_000))])
+    t = jnp.stack([column.sum() for column in model.query.alter(model.sample(key, theta, 1_000_000))])
     found = model.update(model.completed(Normal(0, 100)), model.project(t, 1e6), 1e6).parts["coefficients"]
     q = model.dimension
     sds = np.sqrt(np.diag(found.covariance))
@@ -143,7 +143,7 @@ def test_the_naive_fit_finds_the_coefficients_of_many_records(name, x64, key):
         (lambda: family.PoissonRegression("age", "n", bounds={"age": (0, 9), "n": (0, 2.5)}), "whole numbers"),
         (lambda: family.PoissonRegression("age", "n", bounds={"age": (0, 9), "n": (-1, 2)}), "between 0 and"),
         (lambda: family.LogisticRegression("age", "age"), "each column once"),
-        (lambda: family.LogisticRegression("age", "ill").sensitivity(), "bounds must be given"),
+        (lambda: family.LogisticRegression("age", "ill").query.sensitivity(), "bounds must be given"),
         (lambda: MODELS["logistic"].check_prior(Beta(1, 1)), "Normal or MultivariateNormal"),
         (lambda: MODELS["logistic"].check_prior(MultivariateNormal([0, 0], 1)), "mean of 3 entries"),
         (lambda: MODELS["logistic"].check_prior(Independent(regression=Normal(0, 1))), "parts coefficients and"),
@@ -158,5 +158,9 @@ def test_bad_models_and_priors_are_refused_in_a_sentence(make, message):
 def test_bounds_of_yes_or_no_need_not_be_said():
     wanted = ((0.0, 100.0), (10.0, 60.0), (0.0, 1.0))
     for bounds in (BOUNDS, list(BOUNDS.values()), BOUNDS | {"ill": (0, 1)}, [*BOUNDS.values(), (0, 1)]):
-        assert family.LogisticRegression(["age", "bmi"], "ill", bounds=bounds).intervals == wanted
-    assert family.LogisticRegression(["a", "b"], bounds=(-1, 1)).intervals == ((-1.0, 1.0), (-1.0, 1.0), (0.0, 1.0))
+        assert family.LogisticRegression(["age", "bmi"], "ill", bounds=bounds).query.intervals == wanted
+    assert family.LogisticRegression(["a", "b"], bounds=(-1, 1)).query.intervals == (
+        (-1.0, 1.0),
+        (-1.0, 1.0),
+        (0.0, 1.0),
+    )

@@ -23,7 +23,7 @@ FAMILIES = [built_in(name)(**options) for name in BUILT_IN for options in OPTION
 
 
 def _released(family: na.family.AbstractFamily) -> na.Release:
-    return na.Release(family=family, values=[1.0] * len(family.statistics), n=10, mechanism=na.mechanism.Laplace(2.0))
+    return na.Release(family=family, values=[1.0] * len(family.query.names), n=10, mechanism=na.mechanism.Laplace(2.0))
 
 
 def test_the_registry_names_every_family_that_a_release_can_have():

@@ -52,7 +52,7 @@ def test_the_sum_has_the_natural_form(name, x64):
         s = jnp.asarray(s, float)
         return np.exp(np.asarray(member.log_base(s, 3) + eta[0] * s - 3 * member.log_partition(eta)))
 
-    if member.is_integer:
+    if member.query.is_whole:
         top = min(member.possible(3.0)[1], 200)
         assert density(np.arange(0, top + 1)).sum() == pytest.approx(1, abs=1e-9)
     else:
@@ -79,11 +79,11 @@ def test_record_density_and_tails(name, x64):
     member, theta, law = SCALAR[name]
     t = jnp.asarray(theta)
     x = np.array([1.0, 2.0, 5.0])
-    right = law.logpmf(x) if member.is_integer else law.logpdf(x)
+    right = law.logpmf(x) if member.query.is_whole else law.logpdf(x)
     np.testing.assert_allclose(member.log_density(jnp.asarray(x), t), right, rtol=1e-9)
     for edge in (1.0, 3.0, 40.0):
         np.testing.assert_allclose(member.log_below(edge, t), law.logcdf(edge), rtol=1e-8, atol=1e-12)
-        above = law.logsf(edge - 1) if member.is_integer else law.logsf(edge)
+        above = law.logsf(edge - 1) if member.query.is_whole else law.logsf(edge)
         np.testing.assert_allclose(member.log_above(edge, t), above, rtol=1e-6)
 
 
@@ -106,7 +106,7 @@ def test_normal_with_unknown_variance(bounds, x64, key):
     np.testing.assert_allclose(member.from_natural(member.natural(theta)), theta, rtol=1e-12)
     prior = NormalInverseGamma(0.5, 2.0, 3.0, 4.0)
     x = np.asarray(member.sample(key, theta, 20))
-    s = jnp.stack([jnp.asarray(t).sum() for t in member.statistic(x)])
+    s = jnp.stack([jnp.asarray(t).sum() for t in member.query.statistic(x)])
     constant = []
     for t in ([0.5, 1.0], [0.7, 2.0], [1.5, 0.7]):
         likelihood = stats.norm(t[0], t[1] ** 0.5).logpdf(x).sum()
@@ -119,12 +119,12 @@ def test_normal_with_unknown_variance(bounds, x64, key):
 @pytest.mark.parametrize("outside", ["clamp", "drop"])
 def test_sensitivity_of_mean_and_variance(outside):
     member = family.Normal("x", (-3.0, 5.0), outside=outside)
-    t = np.stack([np.asarray(c) for c in member.alter(jnp.linspace(-6.0, 8.0, 281))], axis=1)
+    t = np.stack([np.asarray(c) for c in member.query.alter(jnp.linspace(-6.0, 8.0, 281))], axis=1)
     apart = t[:, None] - t[None]
-    assert member.sensitivity() == pytest.approx(np.abs(apart).sum(-1).max(), rel=1e-6)
-    assert member.sensitivity_squared() == pytest.approx((apart**2).sum(-1).max(), rel=1e-6)
-    assert member.sensitivity("add_remove") == pytest.approx(np.abs(t).sum(-1).max(), rel=1e-6)
-    assert member.sensitivity_squared("add_remove") == pytest.approx((t**2).sum(-1).max(), rel=1e-6)
+    assert member.query.sensitivity() == pytest.approx(np.abs(apart).sum(-1).max(), rel=1e-6)
+    assert member.query.sensitivity("replace", 2) == pytest.approx((apart**2).sum(-1).max(), rel=1e-6)
+    assert member.query.sensitivity("add_remove") == pytest.approx(np.abs(t).sum(-1).max(), rel=1e-6)
+    assert member.query.sensitivity("add_remove", 2) == pytest.approx((t**2).sum(-1).max(), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", UNBOUNDED)
@@ -157,19 +157,21 @@ MAKE = {
 def test_sensitivity_is_the_most_that_a_neighbour_moves_the_sum(name, outside):
     member = MAKE[name](outside)
     x = jnp.linspace(-12.0, 20.0, 33)
-    (summed,) = (np.asarray(t) for t in member.alter(x))
+    (summed,) = (np.asarray(t) for t in member.query.alter(x))
     replaced = max(abs(a - b) for a, b in itertools.product(summed, summed))
-    assert member.sensitivity("replace") == pytest.approx(replaced)
-    assert member.sensitivity("add_remove") == pytest.approx(np.abs(summed).max())
-    assert member.sensitivity_squared("replace") == pytest.approx(replaced**2)
+    assert member.query.sensitivity("replace") == pytest.approx(replaced)
+    assert member.query.sensitivity("add_remove") == pytest.approx(np.abs(summed).max())
+    assert member.query.sensitivity("replace", 2) == pytest.approx(replaced**2)
 
 
 def test_replacing_a_category_moves_two_cells():
     member = family.Categorical("x", levels=["a", "b", "c"])
     cells = np.eye(3)
-    assert member.sensitivity("replace") == max(np.abs(a - b).sum() for a, b in itertools.product(cells, cells)) == 2
-    assert member.sensitivity_squared("replace") == 2
-    assert member.sensitivity("add_remove") == 1
+    assert (
+        member.query.sensitivity("replace") == max(np.abs(a - b).sum() for a, b in itertools.product(cells, cells)) == 2
+    )
+    assert member.query.sensitivity("replace", 2) == 2
+    assert member.query.sensitivity("add_remove") == 1
 
 
 def test_categorical_update_and_projection(x64):
@@ -198,7 +200,7 @@ def test_categorical_update_and_projection(x64):
         (lambda: family.Categorical("x", levels=["a", 1]), "all text or all whole"),
         (lambda: family.Categorical("x", levels=["a", "\udfff"]), "texts that UTF-8 can hold"),
         (lambda: family.Categorical("x", levels=[True, False]), "all text or all whole"),
-        (lambda: family.Exponential("x").sensitivity(), "bounds must be given"),
+        (lambda: family.Exponential("x").query.sensitivity(), "bounds must be given"),
         (lambda: check_neighbours("nobody"), "neighbours must be"),
     ],
 )

@@ -15,8 +15,8 @@ from noiseaware.sampler.method import checked_method
 def test_fourth_moments_are_those_of_the_table(p, x64, seed):
     family = LinearRegressionFourth(family_of(p))
     x = np.random.default_rng(seed).normal(0.5, 1.5, (p + 1, 60)).clip(-2.9, 3.9)
-    t = family.alter(jnp.asarray(x))
-    assert len(t) == len(family.statistics) == len(family.noise_scales(1.0))
+    t = family.query.alter(jnp.asarray(x))
+    assert len(t) == len(family.query.names) == len(family.noise_scales(1.0))
     s = jnp.stack([column.sum() for column in t])
     u = (x[:p].T - 1.0 - np.arange(p)) / 4.0
     right = na.prior.CovariateMoments.of(np.clip(u, -1, 1))
@@ -28,7 +28,7 @@ def test_fourth_moments_are_those_of_the_table(p, x64, seed):
 def test_noisy_fourth_moments_are_made_possible(x64, seed):
     family = LinearRegressionFourth(family_of(3))
     for scale in (1.0, 100.0, 1e6):
-        s = scale * np.random.default_rng(seed).laplace(size=len(family.statistics))
+        s = scale * np.random.default_rng(seed).laplace(size=len(family.query.names))
         found = family.covariate_moments(jnp.asarray(s), 30.0)
         covariate = regression_moment.of_known(found)
         assert np.linalg.eigvalsh(found.covariance)[0] > 0
@@ -41,11 +41,11 @@ def test_fourth_moments_move_by_no_more_than_the_sensitivity(p, seed):
     rng = np.random.default_rng(seed)
     family = LinearRegressionFourth(na.family.LinearRegression([f"x{j}" for j in range(p)], "y", (-1, 1)))
     u = np.concatenate([rng.uniform(-1, 1, (300, p + 1)), rng.integers(-1, 2, (300, p + 1))]).T
-    t = np.array(family.statistic(u)).T
-    own = len(family.regression.statistics)
+    t = np.array(family.query.statistic(u)).T
+    own = len(family.regression.query.names)
     apart = np.abs(t[:, None] - t[None])
-    assert apart.sum(-1).max() <= family.sensitivity()
-    assert np.abs(t).sum(-1).max() == pytest.approx(family.sensitivity("add_remove"))
+    assert apart.sum(-1).max() <= family.query.sensitivity()
+    assert np.abs(t).sum(-1).max() == pytest.approx(family.query.sensitivity("add_remove"))
     scales = family.noise_scales(0.5)
     assert (apart[..., :own] / scales[:own]).sum(-1).max() <= 0.25 + 1e-12
     assert (apart / scales).sum(-1).max() <= 0.5 + 1e-12

@@ -117,7 +117,7 @@ def test_each_column_of_several_is_told_by_itself():
     family = F.MultivariateNormal(["a", "b"], bounds={"a": (0, 8), "b": (-1, 1)})
     mean, covariance = np.array([[3.0, 0.5]]), np.array([[[4.0, 0.3], [0.3, 2.0]]])
     found = family.recorded({"mean": mean, "covariance": covariance})
-    for j, (bounds, variance) in enumerate(zip(family.intervals, (4.0, 2.0), strict=True)):
+    for j, (bounds, variance) in enumerate(zip(family.query.intervals, (4.0, 2.0), strict=True)):
         law = stats.norm(mean[0, j], variance**0.5)
         assert (found.mean[0, j], found.variance[0, j], found.moved[0, j]) == pytest.approx(
             oracle(law, bounds, "clamp")

@@ -216,7 +216,7 @@ class Growing(Table):
     """A table to which a record is added while it is read."""
 
     def records(self, family, grid_exponent):
-        return [*super().records(family, grid_exponent), 0]
+        return [*super().records(family.query, grid_exponent), 0]
 
 
 def test_a_table_that_changes_while_it_is_read_is_refused_before_the_charge(tmp_path):

@@ -170,7 +170,9 @@ def test_a_clamped_regression_against_nuts_on_the_records(x64):
     rng = np.random.default_rng(3)
     x = rng.normal(0.4, 0.9, 30)
     family = na.family.LinearRegression(["x"], "y", bounds={"x": (-1.0, 2.0), "y": (-2.0, 1.0)})
-    s = [float(c.sum()) for c in family.alter(jnp.asarray(np.stack([x, 0.9 * x - 1 + 0.5 * rng.normal(size=30)])))]
+    s = [
+        float(c.sum()) for c in family.query.alter(jnp.asarray(np.stack([x, 0.9 * x - 1 + 0.5 * rng.normal(size=30)])))
+    ]
     release = na.Release(family=family, values=s, n=30, mechanism=na.mechanism.Laplace(1.5))
     prior = na.prior.Independent(
         regression=na.prior.NormalInverseGamma([0.5, -0.2], 2.0, 5.0, 2.0),
@@ -222,7 +224,7 @@ def _forgets_the_prior(monkeypatch, cls):
         key_walk, key_carried, key_accept = jax.random.split(key, 3)
         theta = jnp.clip(state.theta + 0.1 * jax.random.normal(key_walk), 1e-3, 1 - 1e-3)
         x = family.carried(key_carried, state.x, state.theta, theta)
-        noise = (y - augmentation._total(family.alter(records), y) for records in (x, state.x))
+        noise = (y - augmentation._total(family.query.alter(records), y) for records in (x, state.x))
         ratio = augmentation._log_ratio(mechanism, *noise)
         is_taken = jnp.log(jax.random.uniform(key_accept)) < ratio
         theta, x = jnp.where(is_taken, theta, state.theta), jnp.where(is_taken, x, state.x)

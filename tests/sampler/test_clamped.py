@@ -202,7 +202,7 @@ def clamped_regression(p: int, rng) -> tuple[na.Release, na.prior.Independent]:
     )
     x = rng.normal(0, 0.6, (1000, p))
     y = x.sum(1) / 3 + rng.normal(0, 0.2, 1000)
-    release = release_of(family, np.column_stack([x, y / 1.5]), family.sensitivity(), rng)
+    release = release_of(family, np.column_stack([x, y / 1.5]), family.query.sensitivity(), rng)
     return release, prior
 
 

@@ -30,10 +30,10 @@ CASES = [*(("linear", method) for method in METHODS), ("logistic", "auto"), ("po
 
 def released(family, x: np.ndarray, epsilon: float, rng) -> na.Release:
     """Of columns x, by NumPy alone."""
-    bounds = np.array(family.intervals)
+    bounds = np.array(family.query.intervals)
     u = (x.clip(*bounds.T[:, :, None]) - bounds.mean(1)[:, None]) / (np.ptp(bounds, axis=1)[:, None] / 2)
-    s = np.array([column.sum() for column in family.monomials(list(u))])
-    scale = family.sensitivity() / epsilon
+    s = np.array([column.sum() for column in family.query.monomials(list(u))])
+    scale = family.query.sensitivity() / epsilon
     values = s + rng.laplace(scale=scale, size=s.size)
     return na.Release(family=family, values=values, n=x.shape[1], mechanism=na.mechanism.Laplace(scale))
 
@@ -120,7 +120,7 @@ def test_the_share_is_that_of_weighted_draws_of_the_prior(n, epsilon, seed):
     u = np.concatenate([[-1.0], (edges[:-1] + edges[1:]) / 4 - 2, [1.0]])
     mass = np.column_stack([law.cdf(2.0), mass, law.sf(6.0)])
     one, two, three, four = (mass @ u**k for k in range(1, 5))
-    noise = 2 * (family.sensitivity() / epsilon) ** 2
+    noise = 2 * (family.query.sensitivity() / epsilon) ** 2
     aa, bb, ab = n * (two - one**2) + noise, n * (four - two**2) + noise, n * (three - one * two)
     a, b = release.values[0] - n * one, release.values[2] - n * two
     size = aa * bb - ab**2

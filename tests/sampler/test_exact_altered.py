@@ -92,16 +92,16 @@ def check(name, outside, law, n, cells, oracle, matches, seed):
     family = make(outside=outside)
 
     def altered(theta: float):
-        return record(of_record(theta), family.bounds, outside, cells, family.is_integer)
+        return record(of_record(theta), family.query.bounds, outside, cells, family.query.is_whole)
 
     masses, start, step = altered(scipy_prior.median())
     x = start + step * np.arange(masses.size)
     mean, spread = n * masses @ x, (n * (masses @ x**2 - (masses @ x) ** 2)) ** 0.5
     for ratio in (0.1, 1.0, 10.0):
-        scale = ratio * max(spread, 0.3 * (family.bounds[1] - family.bounds[0]))
+        scale = ratio * max(spread, 0.3 * (family.query.bounds[1] - family.query.bounds[0]))
         y = mean + 0.6 * (spread + scale)
-        y = round(y) if family.is_integer else y
-        mechanism = (WHOLE if family.is_integer else MECHANISMS)[law](scale)
+        y = round(y) if family.query.is_whole else y
+        mechanism = (WHOLE if family.query.is_whole else MECHANISMS)[law](scale)
         release = na.Release(family=family, values=[y], n=n, mechanism=mechanism)
         posterior = na.infer(release, prior, num_draws=DRAWS, seed=seed)
         assert posterior.is_exact

@@ -77,17 +77,17 @@ QUICK = {("normal", (0, 5), "drop"), ("sparse gamma", (0.25, 1), "drop")}
 
 def record(family, law, step: float) -> tuple[np.ndarray, float]:
     """Masses of one record as it is summed, on a lattice that begins at or below 0, and where it begins."""
-    low, high = family.bounds
+    low, high = family.query.bounds
     start = min(low, 0.0)
     masses = np.zeros(round((max(high, 0.0) - start) / step) + 2)
-    if family.is_integer:
+    if family.query.is_whole:
         x = np.arange(max(low, 0.0), high + 1)
         mass, lost = law.pmf(x), (law.cdf(low - 1), law.sf(high))
     else:
         edges = np.linspace(low, high, 8 * round((high - low) / step) + 1)
         x = (edges[1:] + edges[:-1]) / 2
         mass, lost = np.diff(law.cdf(edges)), (law.cdf(low), law.sf(high))
-    x = np.append(x, (low, high) if family.outside == "clamp" else (0.0, 0.0))
+    x = np.append(x, (low, high) if family.query.outside == "clamp" else (0.0, 0.0))
     mass, place = np.append(mass, lost), (x - start) / step
     below = np.floor(place + 1e-9).astype(int)
     share = np.clip(place - below, 0, 1)
@@ -98,9 +98,9 @@ def record(family, law, step: float) -> tuple[np.ndarray, float]:
 
 def likelihood(family, of_record: Callable, n: int, noise: Callable, y: float) -> Callable[[float], float]:
     """p(y | θ) as a function of θ, up to a constant."""
-    low, high = min(family.bounds[0], 0.0), max(family.bounds[1], 0.0)
+    low, high = min(family.query.bounds[0], 0.0), max(family.query.bounds[1], 0.0)
     steps = [2.0**-k for k in range(9, 2, -1) if n * ((high - low) * 2**k + 2) <= _MOST]
-    step = 1.0 if family.is_integer else (steps or [1 / 8])[0]
+    step = 1.0 if family.query.is_whole else (steps or [1 / 8])[0]
     size = n * (round((high - low) / step) + 1) + 1
     fast = fft.next_fast_len(size, real=True)
     noisy = noise(y - n * low - step * np.arange(size))
@@ -147,10 +147,10 @@ class Posterior:
 
 def middling(family, law, n: int) -> tuple[float, float]:
     """Mean and deviation of the sum of n records."""
-    masses, start = record(family, law, 1.0 if family.is_integer else 1 / 64)
-    x = start + (1.0 if family.is_integer else 1 / 64) * np.arange(masses.size)
+    masses, start = record(family, law, 1.0 if family.query.is_whole else 1 / 64)
+    x = start + (1.0 if family.query.is_whole else 1 / 64) * np.arange(masses.size)
     mean = masses @ x
-    least = 0.05 * (family.bounds[1] - family.bounds[0])
+    least = 0.05 * (family.query.bounds[1] - family.query.bounds[0])
     return n * mean, max(n * (masses @ (x - mean) ** 2), least**2) ** 0.5
 
 
@@ -168,8 +168,8 @@ def test_draws_match_the_oracle(name, bounds, outside, law, oracle, matches, see
         mean, spread = middling(family, of_record(prior.mean if "normal" in name else _middle(prior)), n)
         scale = ratio * spread
         y = mean + 0.6 * (spread + scale)
-        y = round(y) if family.is_integer else y
-        mechanism = (WHOLE if family.is_integer else LAWS)[law](scale)
+        y = round(y) if family.query.is_whole else y
+        mechanism = (WHOLE if family.query.is_whole else LAWS)[law](scale)
         release = na.Release(family=family, values=[y], n=n, mechanism=mechanism)
         posterior = na.infer(release, prior, num_draws=DRAWS, seed=seed)
 

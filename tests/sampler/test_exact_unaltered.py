@@ -73,7 +73,7 @@ def posterior(oracle, name: str, law: str, scale: float, y: float, n: int):
     family, _, prior, total = FAMILIES[name]
 
     def at(theta: float) -> float:
-        return likelihood(oracle, law, scale, y, total(n, theta), family.is_integer)
+        return likelihood(oracle, law, scale, y, total(n, theta), family.query.is_whole)
 
     return oracle.posterior(prior, at, wide=100, close=150)
 
@@ -94,7 +94,7 @@ def test_draws_match_the_oracle(name, law, n, oracle, matches, seed):
     for ratio in (0.1, 1.0, 10.0):
         scale = ratio * spread
         y = mean + 0.7 * (spread + scale)
-        if not family.is_integer and "discrete" in law:
+        if not family.query.is_whole and "discrete" in law:
             # a continuous statistic is released on a grid: here of 1/1024, far below the noise
             release = na.Release(
                 family=family, values=[round(y * 1024)], n=n, mechanism=MECHANISMS[law](scale * 1024), grid=2.0**-10

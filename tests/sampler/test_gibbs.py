@@ -48,7 +48,7 @@ def release_near(name: str, ratio: float, law: str) -> na.Release:
     family, _, theta = FAMILIES[name]
     with jax.enable_x64(True):
         found = moment.of_record(family, jnp.asarray(theta))
-    k = len(family.statistics)
+    k = len(family.query.names)
     mean, spread = N * np.asarray(found.mean[-k:]), (N * float(found.covariance[-1, -1])) ** 0.5
     shift = np.linspace(1, -1, k) if k > 1 else 1.0
     y = mean + 0.5 * (1 + ratio) * spread * shift
@@ -269,7 +269,7 @@ def test_a_family_of_the_users_own_is_the_squares_of_exponential_records(method,
         n=N,
         mechanism=na.mechanism.Laplace(10.0),
     )
-    assert own.family.sensitivity() == pytest.approx(1.0)
+    assert own.family.query.sensitivity() == pytest.approx(1.0)
     posterior = na.infer(own, prior, method=method, num_draws=8000, seed=seed)
     right = na.infer(twin, prior, num_draws=50_000, seed=seed).draws["theta"]
     share = np.array([(posterior.draws["theta"] < q).mean() for q in np.quantile(right, LEVELS)])

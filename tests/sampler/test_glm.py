@@ -67,7 +67,7 @@ def test_from_a_table_to_coefficients(tmp_path, seed):
     release.save(tmp_path / "ill.json")
     release = na.load(tmp_path / "ill.json")
     assert release.family == model
-    assert release.family.statistics[-1] == "sum[bmi·ill]"
+    assert release.query.names[-1] == "sum[bmi·ill]"
     posterior = na.infer(release, na.prior.Normal(0, 4), num_draws=512, seed=0)
     draws = posterior.draws["coefficients"]
     assert draws.shape == (512, 3)

@@ -17,8 +17,8 @@ LINE = na.prior.NormalInverseGamma([0, 0], 1.0, 3.0, 0.1)
 
 def released(family, x: np.ndarray, epsilon: float, rng) -> na.Release:
     """A release of records x as a custodian would make it, but for who draws the noise."""
-    scale = float(family.sensitivity()) / epsilon
-    s = np.array([float(column.sum()) for column in family.alter(jnp.asarray(x))])
+    scale = float(family.query.sensitivity()) / epsilon
+    s = np.array([float(column.sum()) for column in family.query.alter(jnp.asarray(x))])
     values = s + rng.laplace(scale=scale, size=s.size)
     return na.Release(family=family, values=values, n=x.shape[-1], mechanism=na.mechanism.Laplace(scale))
 

@@ -39,13 +39,13 @@ def test_moments_match_scipy(name, outside, x64):
     make, theta, law = FAMILIES[name]
     family = make(outside)
     found = moment.of_record(family, jnp.asarray(theta))
-    k = len(family.statistics)
+    k = len(family.query.names)
 
     def parts(x):
-        low, high = family.bounds
+        low, high = family.query.bounds
         kept = np.where((x >= low) & (x <= high), 1.0, float(outside == "clamp"))
-        t = [np.asarray(c) for c in family.statistic(x)]
-        return [*t, *(kept * np.asarray(c) for c in family.statistic(np.clip(x, low, high)))]
+        t = [np.asarray(c) for c in family.query.statistic(x)]
+        return [*t, *(kept * np.asarray(c) for c in family.query.statistic(np.clip(x, low, high)))]
 
     mean = [expectation(law, lambda x, i=i: parts(x)[i]) for i in range(2 * k)]
     np.testing.assert_allclose(found.mean, mean, rtol=1e-7, atol=1e-9)

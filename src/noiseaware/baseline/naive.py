@@ -36,7 +36,7 @@ def explanation(evidence: Evidence, prior: AbstractPrior) -> str | None:
         return "It takes the released value for the true one, and a normal law about the fit of its moments."
     if not evidence.family.is_natural:
         return "It takes the released value for the true one, and a simple law about the fit of its moments."
-    if evidence.is_noiseless and not evidence.family.is_altered:
+    if evidence.is_noiseless and not evidence.family.query.is_altered:
         return None
     return (
         "It takes the released value for the true one, and so leaves out the noise and any record outside the bounds."

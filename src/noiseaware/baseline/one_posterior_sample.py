@@ -45,7 +45,7 @@ def tempering(evidence: Evidence, prior: AbstractPrior) -> float:
     family = evidence.family
     if not isinstance(family, Bernoulli | Binomial) or not isinstance(prior, Beta):
         raise ValueError(f"method ops must be used with successes and a beta prior, got the {family.name} family.")
-    promise = evidence.mechanism.guarantee(family.sensitivity())
+    promise = evidence.mechanism.guarantee(float(family.query.sensitivity()))
     if promise is None or promise.kind != Pure.kind:
         raise ValueError(f"method ops must be given epsilon, got {promise or 'no promise'}.")
     change = family.trials * math.log((1 - LEAST) / LEAST)

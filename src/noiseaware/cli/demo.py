@@ -50,7 +50,7 @@ class _Question:
 
     @property
     def column(self) -> str:
-        return self.family.columns[0]
+        return self.family.query.columns[0]
 
 
 def demo(folder: str | os.PathLike = "noiseaware-demo") -> Path:

@@ -141,11 +141,11 @@ def item(place: dict[str, Any], output: str, wanted: dict[str, Any]) -> Item:
 
 def _missing(value: Any, model: "AbstractFamily") -> Any:
     """Read the value of missing cells; texts that are numbers become numbers, unless levels are texts."""
-    if isinstance(value, str) and len(model.columns) > 1 and "=" in value:
+    if isinstance(value, str) and len(model.query.columns) > 1 and "=" in value:
         value = _by_column(value)
     if isinstance(value, dict):
         return {column: _missing(own, model) for column, own in value.items()}
-    is_level_text = isinstance(next(iter(getattr(model, "levels", None) or ()), None), str)
+    is_level_text = isinstance(next(iter(model.query.levels or ()), None), str)
     if not isinstance(value, str) or is_level_text:
         return value
     try:

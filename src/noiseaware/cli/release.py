@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +16,7 @@ from noiseaware.cli.recipe import Item, Plan, groups, item, levels, read
 from noiseaware.family import BUILT_IN
 
 if TYPE_CHECKING:
+    from noiseaware.custodian.terms import Terms
     from noiseaware.evidence.release import Release
 
 _BOUNDS = (
@@ -175,13 +176,14 @@ def _from_options(place: dict, output: str | None, ledger: str | None, options: 
 
 def _carry_out(plan: Plan, *, force: bool, json: bool, quiet: bool) -> None:
     _check_apart(plan)
+    terms = []
     for planned in plan.items:
-        _check_terms(planned)
+        terms.append(_terms(planned))
         _check_output(planned, force=force)
-    _check_afford(plan)
-    for planned in plan.items:
+    _check_afford(plan, terms)
+    for planned, agreed in zip(plan.items, terms, strict=True):
         with _interruptible(planned, plan.ledger):
-            _make(planned, plan.ledger, force=force, json=json, quiet=quiet)
+            _make(planned, agreed, plan.ledger, force=force, json=json, quiet=quiet)
 
 
 def _check_apart(plan: Plan) -> None:
@@ -250,34 +252,31 @@ def _check_output(planned: Item, *, force: bool) -> None:
             raise ValueError(f"output folder must be writable, got {path.parent}.")
 
 
-def _check_terms(planned: Item) -> None:
-    """Refuse what a release would refuse, before another release of the plan is charged."""
+def _terms(planned: Item) -> "Terms":
+    """Return the terms of a release; refuse them before another release of the plan is charged."""
     from noiseaware.custodian.terms import terms_of
 
-    terms_of(planned.family, **planned.terms)
+    return terms_of(planned.family, **planned.terms)
 
 
-def _check_afford(plan: Plan) -> None:
+def _check_afford(plan: Plan, terms: "Sequence[Terms]") -> None:
     """Refuse a plan that the ledger cannot pay as a whole, or not for these neighbours, before anything is charged."""
     if plan.ledger is None:
         return
     from noiseaware.custodian.ledger.ledger import Ledger
-    from noiseaware.custodian.terms import terms_of
 
     account = Ledger(plan.ledger)
-    terms = [terms_of(planned.family, **planned.terms) for planned in plan.items]
-    account.afford_all((account.cost(each.promise), each.relation) for each in terms)
+    agreements = [each.agreement for each in terms]
+    account.afford_all((account.cost(each.promise), each.relation) for each in agreements)
 
 
-def _make(planned: Item, ledger: str | None, *, force: bool, json: bool, quiet: bool) -> None:
-    import noiseaware as na
+def _make(planned: Item, terms: "Terms", ledger: str | None, *, force: bool, json: bool, quiet: bool) -> None:
+    from noiseaware.custodian.release import carried_out
     from noiseaware.custodian.table import Table
-    from noiseaware.custodian.terms import terms_of
 
-    terms = terms_of(planned.family, **planned.terms)
-    with watching(is_quiet=quiet, is_size_public=terms.is_size_public) as progress:
+    with watching(is_quiet=quiet, is_size_public=terms.agreement.is_size_public) as progress:
         table = Table(planned.table, planned.table_name, spark=planned.spark, progress=progress)
-        found = na.release(table, planned.family, ledger=ledger, **planned.terms)
+        found = carried_out(table, terms, ledger)
     made = list(found.values()) if isinstance(found, dict) else [found]
     if terms.cells.missing is None:
         say(f"{planned.output}: {_unsaid(made[0])}")

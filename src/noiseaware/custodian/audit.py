@@ -26,8 +26,8 @@ from noiseaware.check import whole
 from noiseaware.custodian.grid import Grid
 from noiseaware.custodian.neighbour import Outcome, worst
 from noiseaware.custodian.terms import terms_of
-from noiseaware.family import AbstractFamily
 from noiseaware.privacy import Promise
+from noiseaware.query import AbstractQuestion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -50,7 +50,7 @@ Draw = Callable[[Grid, list[int]], list[int]]
 class Audit:
     """What was promised, and what so many releases show it to be at least."""
 
-    family: AbstractFamily
+    family: AbstractQuestion
     promise: Promise
     lower: float
     shares: tuple[float, float]
@@ -128,7 +128,7 @@ class Audit:
         return np.minimum(math.exp(self.claim) * share, 1 - np.maximum(0, (1 - share) * math.exp(-self.claim)))
 
 
-def audit(family: AbstractFamily, *, num_releases: int | None = None, **terms: Any) -> Audit:
+def audit(family: AbstractQuestion, *, num_releases: int | None = None, **terms: Any) -> Audit:
     """Release the worst neighbours of a family many times each, and bound ε or ρ from below.
 
     Terms are those of `release`: epsilon, rho, delta, neighbours, n_share, by, levels, unit, max_records, bounds, …
@@ -136,8 +136,8 @@ def audit(family: AbstractFamily, *, num_releases: int | None = None, **terms: A
     takes to see half of the promise.
     """
     agreed = terms_of(family, **terms)
-    pair = worst(family, agreed)
-    kept = agreed.promise.kept_by()
+    pair = worst(agreed)
+    kept = agreed.agreement.kept
     claim, measure = float(kept.amount), _MEASURES[kept.letter]
     needed = _needed(pair.outcomes, measure, claim / 2) or _needed(pair.outcomes, measure, claim / 4)
     usual = _MOST if needed is None else min(max(_USUAL, needed), _MOST)
@@ -145,7 +145,7 @@ def audit(family: AbstractFamily, *, num_releases: int | None = None, **terms: A
     rng = np.random.default_rng()
     first, second = (_losses(pair.outcomes, side, count, rng, Grid.noisy) for side in (0, 1))
     lower, shares = _bound(first, second, measure)
-    return Audit(family, agreed.promise, lower, shares, (first, second), pair.rows, pair.words, needed)
+    return Audit(family, agreed.agreement.promise, lower, shares, (first, second), pair.rows, pair.words, needed)
 
 
 def _least_epsilon(low: float, high: float) -> float:

@@ -20,7 +20,7 @@ from noiseaware.check import shown
 from noiseaware.custodian.division import Level
 from noiseaware.custodian.parser import NO, YES, folded
 from noiseaware.evidence.json import Counted
-from noiseaware.family import AbstractFamily
+from noiseaware.query import AbstractQuery, AbstractQuestion
 
 LEAVE_OUT: Literal["leave_out"] = "leave_out"
 _MOST_WORDS, _LONGEST_WORD = 100, 100
@@ -42,51 +42,38 @@ class Cells:
         """True if records with a missing cell are left out."""
         return self.missing == LEAVE_OUT
 
-    def values(self, family: AbstractFamily) -> Sequence[float | Level | None]:
-        """The public value of a missing cell in each column; None where the rule of the family holds."""
-        return [None] * len(family.columns) if self.missing is None or self.leaves_out else self.missing  # type: ignore[return-value]
+    def values(self, query: AbstractQuery) -> Sequence[float | Level | None]:
+        """Return the public value of a missing cell in each column; None where the rule of the query holds."""
+        return [None] * len(query.columns) if self.missing is None or self.leaves_out else self.missing  # type: ignore[return-value]
 
-    def counted(self, family: AbstractFamily) -> Counted | None:
-        """What a missing cell counts as, with the rule of the family written out; None where no column is named."""
-        if not family.columns:
+    def counted(self, query: AbstractQuery) -> Counted | None:
+        """Return what a missing cell counts as, with the rule of the query written out; None without columns."""
+        if not query.columns:
             return None
         if self.leaves_out:
             return LEAVE_OUT
-        values = self.missing
-        if values is None:
-            if getattr(family, "outside", None) == "drop":
-                return "drop"
-            values = _least(family)
-        return tuple(zip(family.columns, values, strict=True))  # type: ignore[arg-type]
+        if self.missing is None and query.outside == "drop":
+            return "drop"
+        return tuple(zip(query.columns, query.counted if self.missing is None else self.missing, strict=True))  # type: ignore[arg-type]
 
-    def words(self, family: AbstractFamily) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The words that are yes, and those that are no; no words of no where all others are."""
-        if not family.yes_or_no:
+    def words(self, query: AbstractQuery) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the words that are yes, and those that are no; no words of no where all others are."""
+        if not query.yes_or_no:
             return (), ()
         return (self.true, ()) if self.true else (YES, NO)
 
 
-def cells_of(family: AbstractFamily, missing: object, true: object) -> Cells:
-    """How cells are read, from what a person wrote, or a refusal; nothing of the table is needed."""
-    return Cells(_missing(family, missing), _true(family, true))
+def cells_of(question: AbstractQuestion, missing: object, true: object) -> Cells:
+    """Return how cells are read, from what a person wrote, or refuse it; nothing of the table is needed."""
+    return Cells(_missing(question.query, missing), _true(question, true))
 
 
-def _least(family: AbstractFamily) -> Sequence[float | Level]:
-    """Where a missing cell of each column is unless it is said: at the lower bound, or at the first level."""
-    if (levels := getattr(family, "levels", None)) is not None:
-        return [levels[0]]
-    intervals = getattr(family, "intervals", None) or [family.bounds]  # type: ignore[attr-defined]
-    return [
-        0 if column in family.yes_or_no else low for column, (low, _) in zip(family.columns, intervals, strict=True)
-    ]
-
-
-def _missing(family: AbstractFamily, missing: object) -> tuple[float | Level, ...] | Literal["leave_out"] | None:
+def _missing(query: AbstractQuery, missing: object) -> tuple[float | Level, ...] | Literal["leave_out"] | None:
     if missing is None:
         return None
-    columns = family.columns
+    columns = query.columns
     if isinstance(missing, str) and missing == LEAVE_OUT:
-        if LEAVE_OUT in (getattr(family, "levels", None) or ()):
+        if LEAVE_OUT in (query.levels or ()):
             raise ValueError("levels must not hold 'leave_out' where missing='leave_out': name that level otherwise.")
         return LEAVE_OUT
     if not isinstance(missing, Mapping) and len(columns) > 1:
@@ -96,17 +83,17 @@ def _missing(family: AbstractFamily, missing: object) -> tuple[float | Level, ..
     if set(values) != set(columns):
         told = shown(list(values))
         raise ValueError(f"missing must name each of {', '.join(columns)}, and nothing else, got {told}.")
-    return tuple(_value(family, column, values[column]) for column in columns)
+    return tuple(_value(query, column, values[column]) for column in columns)
 
 
-def _value(family: AbstractFamily, column: str, value: object) -> float | Level:
-    """A value that a cell of the column could have."""
-    if (levels := getattr(family, "levels", None)) is not None:
+def _value(query: AbstractQuery, column: str, value: object) -> float | Level:
+    """Return a value that a cell of the column could have."""
+    if (levels := query.levels) is not None:
         if isinstance(value, bool) or value not in levels:
             told = shown(list(levels))
             raise ValueError(f"missing must be 'leave_out' or one of the levels {told}, got {shown(value)}.")
         return levels[levels.index(value)]
-    if column in family.yes_or_no:
+    if column in query.yes_or_no:
         word = folded(value) if isinstance(value, str) else value
         if word not in (*YES, *NO, 0, 1):
             raise ValueError(f"missing must be 'leave_out', yes or no for {column}, got {shown(value)}.")
@@ -116,11 +103,11 @@ def _value(family: AbstractFamily, column: str, value: object) -> float | Level:
     return float(value)
 
 
-def _true(family: AbstractFamily, true: object) -> tuple[str, ...]:
+def _true(question: AbstractQuestion, true: object) -> tuple[str, ...]:
     if true is None:
         return ()
-    if not family.yes_or_no:
-        raise ValueError(f"true must be left out for the {family.name} family, which has no column of yes or no.")
+    if not question.query.yes_or_no:
+        raise ValueError(f"true must be left out for {question.phrase}, which has no column of yes or no.")
     words = (true,) if isinstance(true, str) else tuple(true) if isinstance(true, Sequence) else ()
     if not 0 < len(words) <= _MOST_WORDS or not all(isinstance(word, str) and folded(word) for word in words):
         raise ValueError(f"true must be words that are yes, at most {_MOST_WORDS}, got {shown(true)}.")

@@ -18,24 +18,19 @@ bounds alone costs nothing.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from noiseaware.custodian.exponential import calibrated, select
-from noiseaware.family import AbstractFamily
-from noiseaware.privacy import Guarantee, Neighbours, Number, exact, proper
+from noiseaware.privacy import Agreement, Guarantee, Neighbours, exact
+from noiseaware.query import AbstractQuery
 
 SHARE = Fraction(1, 10)
 MOST_SLACK = 0.5
 """Of the records: beyond it bounds say so little of the table that their choice is better not paid for."""
 QUANTILES = (Fraction(1, 40), Fraction(39, 40))
-_SUPPORTS = ((0.0, math.inf), (-math.inf, math.inf))
-
-# Exponents of the least and greatest candidate: any unit of measurement for real numbers, what MOST_RECORDS of them
-# can be summed to for whole ones, and, in units of a known standard deviation, what noise leaves of use.
-_REAL, _WHOLE, _IN_DEVIATIONS = (-16, 32), (0, 30), (-2, 20)
 # All tolls together stay below 4/5 of the records; below 2/5 with two signs, as half of the records may be on the
 # other side of 0. So that the true quantile, wherever it is, still wins over the least candidate.
 _RUNGS_PER_RECORD = {1: Fraction(5, 4), 2: Fraction(5, 2)}
@@ -44,7 +39,7 @@ _FINEST_QUANTILE = 10**6  # T · D · n stays below 2^60
 
 @dataclass(frozen=True)
 class Selection:
-    """Which quantiles are chosen among which candidates, what each choice may cost, and what is left for the noise.
+    """Quantiles, the candidates among which their bounds are chosen, and the cost of each choice.
 
     With one quantile the lower bound is 0, the public end of the support.
     """
@@ -53,7 +48,6 @@ class Selection:
     quantiles: tuple[Fraction, ...]
     share: Fraction
     each: Guarantee
-    rest: Guarantee
     neighbours: Neighbours = "replace"
     max_records: int = 1
 
@@ -124,64 +118,24 @@ class Selection:
         return select(scores, scale=self.scale(index), sensitivity=self.sensitivity(index), guarantee=self.each)
 
 
-def planned(
-    family: AbstractFamily,
-    guarantee: Guarantee,
-    share: Number,
-    quantiles: object,
-    neighbours: Neighbours = "replace",
-    max_records: int = 1,
-) -> Selection:
-    """How the bounds of a family are to be chosen, or a refusal; nothing of the table is needed."""
-    support, given = getattr(family, "support", None), getattr(family, "bounds", None)
-    if hasattr(family, "degrees"):
-        raise ValueError(f"bounds must be given for the {family.name} family, of second moments, got private.")
-    if support is None:
-        raise ValueError(f"bounds must not be given for the {family.name} family: its records have their own.")
-    if given is not None:
-        raise ValueError(f"bounds must be None in a family whose bounds are chosen privately, got {given}.")
-    if support not in _SUPPORTS:
-        raise ValueError(f"bounds must be given for the {family.name} family: its support is {support}.")
-    part = proper("bounds_share", share)
-    chosen = _checked_quantiles(quantiles)[0 if support[0] < 0 else 1 :]
+def planned(query: AbstractQuery, agreement: Agreement, quantiles: object) -> Selection:
+    """Return how the bounds of a query are to be chosen, or refuse; nothing of the table is needed."""
+    low, high = _checked_quantiles(quantiles)
+    chosen = (low, high) if query.candidates[0] < 0 else (high,)
     selection = Selection(
-        candidates=_candidates(family, is_signed=support[0] < 0),
+        candidates=query.candidates,
         quantiles=chosen,
-        share=part,
-        each=guarantee.part(part / len(chosen)),
-        rest=guarantee.part(1 - part),
-        neighbours=neighbours,
-        max_records=max_records,
+        share=agreement.bounds_share,
+        each=agreement.of_bounds.part(Fraction(1, len(chosen))),
+        neighbours=agreement.neighbours,
+        max_records=agreement.max_records,
     )
     for index in range(len(chosen)):
         selection.scale(index)
     return selection
 
 
-def within(family: AbstractFamily, bounds: tuple[float, float]) -> AbstractFamily:
-    """The family with these bounds."""
-    return replace(family, bounds=bounds)  # type: ignore[call-arg]
-
-
 # ---- what is public ----------------------------------------------------------------------------------------------
-
-
-def _candidates(family: AbstractFamily, *, is_signed: bool) -> tuple[float, ...]:
-    """2^j and 3·2^j in order, whole for whole records; with both signs and 0 where records have both."""
-    first, last = _exponents(family, is_signed=is_signed)
-    ladder = [m * 2.0**j for j in range(first, last) for m in (1.0, 1.5)] + [2.0**last]
-    sizes = [c for c in ladder if not family.is_integer or c == math.floor(c)]
-    return (*(-c for c in reversed(sizes)), 0.0, *sizes) if is_signed else tuple(sizes)
-
-
-def _exponents(family: AbstractFamily, *, is_signed: bool) -> tuple[int, int]:
-    variance = getattr(family, "variance", None)
-    if family.is_integer:
-        return _WHOLE
-    if variance is None or not is_signed:
-        return _REAL
-    unit = math.floor(math.log2(variance) / 2)
-    return unit + _IN_DEVIATIONS[0], unit + _IN_DEVIATIONS[1]
 
 
 def _softmax(scores: np.ndarray) -> list[float]:

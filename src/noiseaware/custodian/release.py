@@ -1,4 +1,4 @@
-"""The verb of the custodian: release(table, family, epsilon, ledger) → Release.
+"""The verb of the custodian: release(table, question, epsilon, ledger) → Release.
 
 Everything that can be refused is refused before the table is read; what the table's public side can still refuse is
 refused before the ledger is charged; and the ledger is charged, once and with the total, before anything is drawn.
@@ -12,11 +12,11 @@ from typing import Any, Literal, overload
 
 from noiseaware.custodian.division import Groups, Level
 from noiseaware.custodian.ledger.ledger import Entry, Ledger
-from noiseaware.custodian.private_bounds import MOST_SLACK, QUANTILES, SHARE, within
+from noiseaware.custodian.private_bounds import MOST_SLACK, QUANTILES, SHARE
 from noiseaware.evidence.release import Origin, Release
-from noiseaware.family import AbstractFamily
 from noiseaware.file import __version__
 from noiseaware.privacy import N_SHARE, Neighbours, Number, plain
+from noiseaware.query import AbstractQuestion
 
 try:
     import opendp.measurements as _opendp  # noqa: F401 - noise.py imports it when it draws; missed here, it costs nothing
@@ -29,14 +29,14 @@ except ModuleNotFoundError as missing:
 
 
 @overload
-def release(table: object, family: AbstractFamily, *, by: None = None, **options: Any) -> Release: ...
+def release(table: object, family: AbstractQuestion, *, by: None = None, **options: Any) -> Release: ...
 @overload
 def release(
-    table: object, family: AbstractFamily, *, by: str | Sequence[str], **options: Any
+    table: object, family: AbstractQuestion, *, by: str | Sequence[str], **options: Any
 ) -> dict[Level | tuple[Level, ...], Release]: ...
 def release(  # pyright: ignore[reportInconsistentOverload] - which spells out the options
     table: object,
-    family: AbstractFamily,
+    family: AbstractQuestion,
     *,
     table_name: str | None = None,
     epsilon: Number | None = None,
@@ -95,41 +95,44 @@ def release(  # pyright: ignore[reportInconsistentOverload] - which spells out t
         missing=missing,
         true=true,
     )
-    return _carried_out(table if isinstance(table, Table) else Table(table, table_name), family, terms, ledger)
+    return carried_out(table if isinstance(table, Table) else Table(table, table_name), terms, ledger)
 
 
-def _carried_out(table: Table, family: AbstractFamily, terms: Terms, ledger: str | os.PathLike | Ledger | None):
-    """The release, or one for each group."""
+def carried_out(
+    table: Table, terms: Terms, ledger: str | os.PathLike | Ledger | None
+) -> Release | dict[Level | tuple[Level, ...], Release]:
+    """Return the release under these terms, or one for each group."""
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
-    cost = terms.promise if ledger is None else ledger.cost(terms.promise)
+    promise = terms.agreement.promise
+    cost = promise if ledger is None else ledger.cost(promise)
     if ledger is not None:
-        ledger.afford(cost, terms.relation)
+        ledger.afford(cost, terms.agreement.relation)
+    least = terms.agreement.least
     if terms.selection is None:
-        grid = terms.grid(family)
-        found = summed(table, family, grid, terms)
-        entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
+        found = summed(table, terms)
+        entry = None if ledger is None else ledger.charge(cost, _description(table, terms))
     else:
-        (missing,), candidates = terms.cells.values(family), terms.selection.candidates
-        counts, n = table.counts(family.columns[0], candidates, least=terms.least, unit=terms.unit, missing=missing)  # type: ignore[arg-type]
-        entry = None if ledger is None else ledger.charge(cost, _description(table, family, terms))
-        family = within(family, terms.selection.bounds(counts, n))
-        grid = terms.grid(family)
-        found = summed(table, family, grid, terms)
+        (missing,), candidates = terms.cells.values(terms.query), terms.selection.candidates
+        counts, n = table.counts(terms.query.columns[0], candidates, least=least, unit=terms.unit, missing=missing)  # type: ignore[arg-type]
+        entry = None if ledger is None else ledger.charge(cost, _description(table, terms))
+        terms = terms.within(terms.selection.bounds(counts, n))
+        found = summed(table, terms)
         if terms.n_grid is None and found[0][1] != n:  # of a private n this would tell that it changed
             raise ValueError(f"table {table.name} must not change while it is read.")
-    n_grid = terms.n_grid
+    grid, n_grid = _grid(terms), terms.n_grid
     made = [
         Release(
-            family=family,
+            family=terms.question.family,
+            query=terms.query,
             values=grid.noisy(totals),
             n=n if n_grid is None else n_grid.noisy([n])[0],
             n_mechanism=None if n_grid is None else n_grid.mechanism,
             mechanism=grid.mechanism,
             grid=2.0**-grid.exponent,
-            neighbours=terms.neighbours,
-            guarantee=terms.promise,
-            origin=_origin(entry, family, terms, group),
+            neighbours=terms.agreement.neighbours,
+            guarantee=promise,
+            origin=_origin(entry, terms, group),
         )
         for (totals, n), group in zip(found, _keys(terms.groups), strict=True)
     ]
@@ -149,11 +152,17 @@ def _warn_of_choice(release: Release, terms: Terms) -> None:
     warnings.warn(f"{seen}, so they say little of the table; {remedy}.", RuntimeWarning, stacklevel=4)
 
 
-def summed(table: Table, family: AbstractFamily, grid: Grid, terms: Terms) -> list[tuple[list[int], int]]:
-    """Sums and number of records, of the table or of each group."""
+def summed(table: Table, terms: Terms) -> list[tuple[list[int], int]]:
+    """Return sums and number of records, of the table or of each group."""
+    exponent, least = _grid(terms).exponent, terms.agreement.least
     if terms.groups is None:
-        return [table.sums(family, grid.exponent, least=terms.least, unit=terms.unit, cells=terms.cells)]
-    return table.group_sums(family, grid.exponent, terms.groups, unit=terms.unit, cells=terms.cells)
+        return [table.sums(terms.query, exponent, least=least, unit=terms.unit, cells=terms.cells)]
+    return table.group_sums(terms.query, exponent, terms.groups, unit=terms.unit, cells=terms.cells)
+
+
+def _grid(terms: Terms) -> Grid:
+    assert terms.grid is not None  # bounds are chosen by now
+    return terms.grid
 
 
 def _keys(groups: Groups | None) -> list[tuple[tuple[str, Level], ...]]:
@@ -161,9 +170,9 @@ def _keys(groups: Groups | None) -> list[tuple[tuple[str, Level], ...]]:
     return [()] if groups is None else [tuple(zip(groups.columns, key, strict=True)) for key in groups.keys]
 
 
-def _origin(entry: Entry | None, family: AbstractFamily, terms: Terms, group: tuple[tuple[str, Level], ...]) -> Origin:
+def _origin(entry: Entry | None, terms: Terms, group: tuple[tuple[str, Level], ...]) -> Origin:
     selection, unit = terms.selection, terms.unit
-    true, false = terms.cells.words(family)
+    true, false = terms.cells.words(terms.query)
     return Origin(
         tool="noiseaware",
         version=__version__,
@@ -175,16 +184,17 @@ def _origin(entry: Entry | None, family: AbstractFamily, terms: Terms, group: tu
         group=group,
         unit=None if unit is None else unit.column,
         max_records=None if unit is None else unit.max_records,
-        missing=terms.cells.counted(family),
+        missing=terms.cells.counted(terms.query),
         true=true,
         false=false,
     )
 
 
-def _description(table: Table, family: AbstractFamily, terms: Terms) -> dict[str, str]:
-    """What was released, in public words."""
-    told = {"family": family.name, "columns": ", ".join(family.columns), "table": table.name}
-    told |= {"neighbours": terms.neighbours}
+def _description(table: Table, terms: Terms) -> dict[str, str]:
+    """Return what was released, in public words."""
+    kind = "query" if terms.question.family is None else "family"
+    told = {kind: terms.question.name, "columns": ", ".join(terms.query.columns), "table": table.name}
+    told |= {"neighbours": terms.agreement.neighbours}
     if terms.selection is not None:
         told |= {"bounds": f"private, for {plain(terms.selection.share)} of the cost"}
     if terms.groups is not None:

@@ -23,7 +23,7 @@ from noiseaware.custodian.engine.column import filled, fixed_point, placed, read
 from noiseaware.custodian.engine.scan import Progress, Scan
 from noiseaware.custodian.engine.source import source
 from noiseaware.custodian.missing import Cells
-from noiseaware.family import AbstractFamily
+from noiseaware.query import AbstractMoments, AbstractQuery
 
 MOST_RECORDS = 2**31
 """The public cap on the number of records: the grid is chosen so that sums of this many cannot overflow."""
@@ -47,7 +47,7 @@ class Table:
 
     def sums(
         self,
-        family: AbstractFamily,
+        query: AbstractQuery,
         grid_exponent: int,
         *,
         least: int = 1,
@@ -59,12 +59,12 @@ class Table:
         Where records with missing cells are left out, the number is that of the others, whatever it is.
         """
         with self._scan(unit) as scan:
-            totals = _sized(scan.totals(*self._statistics(scan, family, grid_exponent, cells)), least)
+            totals = _sized(scan.totals(*self._statistics(scan, query, grid_exponent, cells)), least)
             return _of_readable(totals) if cells.leaves_out else totals
 
     def group_sums(
         self,
-        family: AbstractFamily,
+        query: AbstractQuery,
         grid_exponent: int,
         groups: Groups,
         *,
@@ -73,14 +73,14 @@ class Table:
     ) -> list[tuple[list[int], int]]:
         """Σ t(x) in steps of 2^−grid_exponent and the number of records, of each group, in one pass."""
         with self._scan(unit, groups) as scan:
-            statistics = self._statistics(scan, family, grid_exponent, cells)
+            statistics = self._statistics(scan, query, grid_exponent, cells)
             found = [_sized(totals, 0) for totals in scan.group_totals(*statistics, len(groups.keys))]
             return [_of_readable(totals) for totals in found] if cells.leaves_out else found
 
-    def records(self, family: AbstractFamily, grid_exponent: int) -> list[int]:
+    def records(self, query: AbstractQuery, grid_exponent: int) -> list[int]:
         """Each record after its bounds in steps of 2^−grid_exponent, or its place among the levels."""
         with self._scan() as scan:
-            return scan.values(*self._whole(scan, family, grid_exponent, Cells()))
+            return scan.values(*self._whole(scan, query, grid_exponent, Cells()))
 
     def counts(
         self,
@@ -101,44 +101,49 @@ class Table:
     def _scan(self, unit: Unit | None = None, groups: Groups | None = None) -> Scan:
         return Scan(self._source, self._progress, unit=unit, groups=groups)
 
-    def _statistics(self, scan: Scan, family: Any, grid_exponent: int, cells: Cells) -> tuple[Any, Sequence[nw.Expr]]:
-        """A frame of whole numbers, and t(x) of them; last, where records may be left out, 1 for each readable one."""
-        if hasattr(family, "degrees"):
-            return self._moments(scan, family, grid_exponent, cells)
-        frame, x = self._whole(scan, family, grid_exponent, cells)
+    def _statistics(
+        self, scan: Scan, query: AbstractQuery, grid_exponent: int, cells: Cells
+    ) -> tuple[Any, Sequence[nw.Expr]]:
+        """Return a frame of whole numbers, and t(x) of them; last, where records may be left out, 1 for each readable
+        one."""
+        if isinstance(query, AbstractMoments):
+            return self._moments(scan, query, grid_exponent, cells)
+        frame, x = self._whole(scan, query, grid_exponent, cells)
         if not cells.leaves_out:
-            return scan.selected(frame, x.alias("c0")), family.statistic(nw.col("c0"))
-        if getattr(family, "levels", None) is not None:  # what is no level is at −1, and adds to no count
+            return scan.selected(frame, x.alias("c0")), query.statistic(nw.col("c0"))
+        if query.levels is not None:  # what is no level is at −1, and adds to no count
             is_level = nw.when(nw.col("c0") >= 0).then(nw.lit(1)).otherwise(nw.lit(0))
-            return scan.selected(frame, x.alias("c0")), [*family.statistic(nw.col("c0")), is_level]
+            return scan.selected(frame, x.alias("c0")), [*query.statistic(nw.col("c0")), is_level]
         kept = readable([nw.col("c0")])
         frame = scan.selected(frame, (x * kept).alias("c0"), kept.alias("r"))
-        return frame, [*family.statistic(nw.col("c0")), nw.col("r")]
+        return frame, [*query.statistic(nw.col("c0")), nw.col("r")]
 
-    def _whole(self, scan: Scan, family: AbstractFamily, grid_exponent: int, cells: Cells) -> tuple[Any, nw.Expr]:
-        """One column, and the whole number that each of its records is."""
-        (column,), (missing,) = family.columns, cells.values(family)
-        if (levels := getattr(family, "levels", None)) is not None:
-            other = -1 if cells.leaves_out else 0 if missing is None else levels.index(missing)
-            return scan.positions(column, levels, other), nw.col("c0")
-        bounds, outside = family.bounds, family.outside  # type: ignore[attr-defined]
+    def _whole(self, scan: Scan, query: AbstractQuery, grid_exponent: int, cells: Cells) -> tuple[Any, nw.Expr]:
+        """Return one column, and the whole number that each of its records is."""
+        (column,), (missing,) = query.columns, cells.values(query)
+        if query.levels is not None:
+            other = -1 if cells.leaves_out else 0 if missing is None else query.levels.index(missing)
+            return scan.positions(column, query.levels, other), nw.col("c0")
         x = filled(nw.col("c0"), missing)  # type: ignore[arg-type]
-        return scan.numbers([column], family.yes_or_no, cells.true), fixed_point(x, bounds, outside, grid_exponent)
+        assert query.intervals is not None  # without bounds nothing is summed
+        whole = fixed_point(x, query.intervals[0], query.outside, grid_exponent)
+        return scan.numbers([column], query.yes_or_no, cells.true), whole
 
-    def _moments(self, scan: Scan, family: Any, grid_exponent: int, cells: Cells) -> tuple[Any, list[nw.Expr]]:
-        """U_j · 2^k and U_i U_j, all in steps of 2^−2k, for U = 2^k u and 2k = grid_exponent; all 0 of a record that is
-        left out."""
+    def _moments(
+        self, scan: Scan, query: AbstractMoments, grid_exponent: int, cells: Cells
+    ) -> tuple[Any, list[nw.Expr]]:
+        """Return U_j · 2^k and U_i U_j, all in steps of 2^−2k, for U = 2^k u and 2k = grid_exponent; all 0 of a record
+        that is left out."""
         unit = 2 ** (grid_exponent // 2)
-        outside = getattr(family, "outside", "clamp")
-        names = [f"c{i}" for i in range(len(family.columns))]
-        columns = [filled(nw.col(name), value) for name, value in zip(names, cells.values(family), strict=True)]  # type: ignore[arg-type]
-        rows = zip(columns, family.intervals, family.centre, family.half, strict=True)
-        whole = [scaled(column, interval, outside, c, h, unit) for column, interval, c, h in rows]
+        names = [f"c{i}" for i in range(len(query.columns))]
+        columns = [filled(nw.col(name), value) for name, value in zip(names, cells.values(query), strict=True)]  # type: ignore[arg-type]
+        rows = zip(columns, query.intervals or (), query.centre, query.half, strict=True)
+        whole = [scaled(column, interval, query.outside, c, h, unit) for column, interval, c, h in rows]
         kept = [readable([nw.col(name) for name in names])] if cells.leaves_out else []
         whole = [x * kept[0] for x in whole] if kept else whole
         wanted = [*(x.alias(name) for x, name in zip(whole, names, strict=True)), *(r.alias("r") for r in kept)]
-        frame = scan.selected(scan.numbers(family.columns, family.yes_or_no, cells.true), *wanted)
-        moments = zip(family.monomials([nw.col(name) for name in names]), family.degrees, strict=True)
+        frame = scan.selected(scan.numbers(query.columns, query.yes_or_no, cells.true), *wanted)
+        moments = zip(query.monomials([nw.col(name) for name in names]), query.degrees, strict=True)
         found = [moment * unit if degree == 1 else moment for moment, degree in moments]
         return frame, [*found, *(nw.col("r") for _ in kept)]
 

@@ -77,10 +77,10 @@ class Evidence(eqx.Module):
         if self.count.is_public:
             return None
         try:
-            most = self.family.sensitivity("add_remove")
+            most = self.family.query.sensitivity("add_remove")
         except ValueError:  # without bounds
             return None
-        return float(np.max(np.asarray(self.mechanism.spread))) / most
+        return float(np.max(np.asarray(self.mechanism.spread))) / float(most)
 
 
 def read(
@@ -101,7 +101,7 @@ def read(
 
 def _in_units(family: AbstractFamily, mechanism: AbstractMechanism, grid: float) -> AbstractMechanism:
     """Return the law of the noise in the units of the data, continuous where the statistic is."""
-    if not mechanism.is_noisy or (family.is_integer and grid == 1):
+    if not mechanism.is_noisy or (family.query.is_whole and grid == 1):
         return mechanism
     if mechanism.is_stepped:
         told = f"the {family.name} family" if grid == 1 else f"a grid of {grid}"
@@ -112,7 +112,7 @@ def _in_units(family: AbstractFamily, mechanism: AbstractMechanism, grid: float)
 def _neglected(
     family: AbstractFamily, mechanism: AbstractMechanism, grid: float, has_private_bounds: bool
 ) -> str | None:
-    is_gridded = mechanism.is_discrete and not (family.is_integer and grid == 1)
+    is_gridded = mechanism.is_discrete and not (family.query.is_whole and grid == 1)
     if is_gridded and np.min(mechanism.spread) < _FINE:
         return "The noise is coarse for a continuous statistic, and is taken as continuous."
     if has_private_bounds:
@@ -155,7 +155,7 @@ def _of_interval(
 
 def _is_narrow(family: AbstractFamily, noise: AbstractMechanism, values: Float[np.ndarray, " k"], ends: Ends) -> bool:
     """Return True if intervals about the values do not show against the noise on a continuous statistic."""
-    if family.is_integer or not noise.is_noisy:
+    if family.query.is_whole or not noise.is_noisy:
         return False
     most = np.min(noise.spread) / _FINE
     pairs = zip(ends, values.tolist(), strict=True)
@@ -163,24 +163,3 @@ def _is_narrow(family: AbstractFamily, noise: AbstractMechanism, values: Float[n
 
 
 # ---- another reading -----------------------------------------------------------------------------------------------
-
-_ASKED = ("column", "bounds", "outside", "intervals", "levels", "variables")
-"""Fields of a family that say what is asked of the table, and nothing of a model."""
-
-
-def reread(own: AbstractFamily, other: AbstractFamily) -> AbstractFamily:
-    """Return the other family, asking what the own one asked; refused where its statistics are of another kind.
-
-    What it leaves open, a column or bounds, is taken from the release.
-    """
-    asked, given = ({k: v for k, v in vars(f).items() if k in _ASKED} for f in (own, other))
-    if given.get("column", "") is None and given.get("bounds", "") is None:
-        open_ended: Any = type(other)
-        other = open_ended(**vars(other) | {k: v for k, v in asked.items() if k in given})
-        given = {k: v for k, v in vars(other).items() if k in _ASKED}
-    if other.columns != own.columns or other.statistics != own.statistics or given != asked:
-        raise ValueError(
-            f"family must ask what the release was asked, {own}, got {other}; "
-            "give the same columns, bounds and levels, or leave them out."
-        )
-    return other

@@ -10,20 +10,29 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from noiseaware.check import shown
 from noiseaware.family import BUILT_IN, AbstractFamily
-from noiseaware.family._moment import MOST_COLUMNS
-from noiseaware.family.categorical import MOST_LEVELS
 from noiseaware.mechanism import LAWS, AbstractMechanism, Identity
 from noiseaware.privacy import PROMISES, Promise, exact, plain, proper
+from noiseaware.query import (
+    LINE,
+    MOST_COLUMNS,
+    MOST_LEVELS,
+    AbstractQuery,
+    AbstractQuestion,
+    Counts,
+    Moments,
+    PowerSums,
+    Sum,
+)
+from noiseaware.query.moments import all_pairs
 
-# Fields of families that go by another name in a release.
-_FIELDS = {"names": "columns", "intervals": "bounds"}
+_QUERIES: dict[str, type[AbstractQuery]] = {cls.name: cls for cls in (Sum, Counts, Moments, PowerSums)}
 Counted = Literal["leave_out", "drop"] | tuple[tuple[str, float | int | str], ...]
 """What a missing cell counts as: its record is left out; it adds 0 to the sum and is one of n; or for each column the
 value that it counts as."""
@@ -101,12 +110,7 @@ class FamilyPart(Strict):
 
     @classmethod
     def of(cls, family: AbstractFamily) -> "FamilyPart":
-        named = {_FIELDS.get(field.name, field.name): getattr(family, field.name) for field in fields(family)}
-        for several in ("levels", "columns", "x"):
-            if several in named:
-                named[several] = list(named[several])
-        if named.get("bounds") is not None and "intervals" in vars(family):
-            named["bounds"] = list(named["bounds"])
+        named = _listed(family.settings())
         if surplus := sorted(set(named) - set(cls.model_fields)):
             raise ValueError(f"a {family.name} family must have no field of its own to be written, got {surplus[0]!r}.")
         return cls(name=family.name, **named)
@@ -127,6 +131,13 @@ class FamilyPart(Strict):
         return cls(**given)
 
 
+def _listed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings with lists where JSON has several: names, levels, and bounds of several columns."""
+    several = {"levels", "columns", "x", "pairs", "yes_or_no"}
+    several |= {"bounds"} if {"columns", "x"} & set(settings) else set()
+    return {name: list(value) if name in several and value is not None else value for name, value in settings.items()}
+
+
 class WithinPart(Strict):
     """An interval, ends included, in grid steps; an end that is left out is infinite."""
 
@@ -140,6 +151,49 @@ class WithinPart(Strict):
 
     def interval(self) -> tuple[float, float]:
         return (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
+
+
+class QueryPart(Strict):
+    """A query by its kind, with the fields that it has; the rest stay null."""
+
+    kind: Literal["sum", "counts", "moments", "power_sums"]
+    column: str | None = None
+    columns: list[str] | None = Field(default=None, max_length=MOST_COLUMNS)
+    bounds: _Pair | Annotated[list[_Pair], Field(max_length=MOST_COLUMNS)] | None = None
+    outside: Literal["clamp", "drop"] | None = None
+    is_whole: bool | None = Field(default=None, description="Whole numbers are summed")
+    is_yes_or_no: bool | None = Field(default=None, description="A column of yes and no is summed")
+    support: WithinPart | None = Field(default=None, description="The values that a record can have")
+    levels: list[str] | list[_Whole] | None = Field(default=None, max_length=MOST_LEVELS)
+    pairs: list[tuple[int, int]] | None = Field(
+        default=None, max_length=MOST_STATISTICS, description="Columns whose products are summed; null for all of them"
+    )
+    yes_or_no: list[str] | None = Field(default=None, description="Columns of yes and no")
+
+    @classmethod
+    def of(cls, query: AbstractQuery) -> "QueryPart":
+        if query.name not in _QUERIES:
+            raise ValueError(f"a query must be one of {', '.join(_QUERIES)} to be written, got {query}.")
+        said = query.settings()
+        match query:
+            case Sum():
+                said |= {"is_whole": query.is_whole or None, "is_yes_or_no": query.is_yes_or_no or None}
+                said["support"] = None if query.support == LINE else WithinPart.of(query.support)
+            case Moments():
+                said["pairs"] = None if query.pairs == all_pairs(query.dimension) else query.pairs
+                said["yes_or_no"] = query.yes_or_no or None
+        return cls(kind=query.name, **_listed(said))  # type: ignore[arg-type]
+
+    def query(self) -> AbstractQuery:
+        given = {name: value for name, value in vars(self).items() if name != "kind" and value is not None}
+        kind = _QUERIES[self.kind]
+        if surplus := sorted(set(given) - set(inspect.signature(kind).parameters)):
+            raise ValueError(f"query.{surplus[0]} must be null for {self.kind}, got {shown(given[surplus[0]])}.")
+        if missing := sorted({"levels", "columns"} & set(inspect.signature(kind).parameters) - set(given)):
+            raise ValueError(f"query.{missing[0]} must be given for {self.kind}, got null.")
+        if self.support is not None:
+            given["support"] = self.support.interval()
+        return kind(**given)
 
 
 class StatisticPart(Strict):
@@ -284,24 +338,25 @@ class OriginPart(Strict):
         }
         return Origin(**self.model_dump() | read)
 
-    def check_cells(self, family: AbstractFamily) -> None:
-        """Refuse a way of reading cells that this family's columns cannot have been read by."""
-        if self.true is not None and not family.yes_or_no:
-            raise ValueError(f"origin.true must be null for the {family.name} family, got {shown(self.true)}.")
-        if self.missing == "drop" and getattr(family, "outside", None) != "drop":
+    def check_cells(self, question: AbstractQuestion) -> None:
+        """Refuse a way of reading cells that these columns cannot have been read by."""
+        query = question.query
+        if self.true is not None and not query.yes_or_no:
+            raise ValueError(f"origin.true must be null for {question.phrase}, got {shown(self.true)}.")
+        if self.missing == "drop" and query.outside != "drop":
             raise ValueError("origin.missing must be drop only where records outside the bounds are dropped.")
         if not isinstance(self.missing, dict):
             return
-        if set(self.missing) != set(family.columns):
+        if set(self.missing) != set(query.columns):
             got = shown(list(self.missing))
-            raise ValueError(f"origin.missing must name the columns {shown(list(family.columns))}, got {got}.")
-        levels = getattr(family, "levels", None)
+            raise ValueError(f"origin.missing must name the columns {shown(list(query.columns))}, got {got}.")
+        levels = query.levels
         for column, value in self.missing.items():
             if levels is not None and value not in levels:
                 raise ValueError(f"origin.missing must be one of the levels, got {shown(value)}.")
             if levels is None and isinstance(value, str):
                 raise ValueError(f"origin.missing must be a number for {shown(column)}, got {shown(value)}.")
-            if column in family.yes_or_no and value not in (0, 1):
+            if column in query.yes_or_no and value not in (0, 1):
                 raise ValueError(f"origin.missing must be 0 or 1 for {shown(column)}, got {shown(value)}.")
 
 
@@ -317,3 +372,14 @@ def _proper(name: str, text: str) -> Fraction:
     """A fraction between 0 and 1."""
     _number(name, text)
     return proper(name, text)
+
+
+def readers(query: AbstractQuery) -> list[str]:
+    """Return the names of the families of queries of this kind, those that were defined outside too."""
+    found, classes = set(), [AbstractFamily]
+    while classes:
+        one = classes.pop()
+        classes += one.__subclasses__()
+        if {"query": type(query)}.items() <= {field.name: field.type for field in fields(one)}.items():
+            found.add(one.name.title().replace("_", ""))
+    return sorted(found)

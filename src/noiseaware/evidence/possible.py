@@ -1,6 +1,6 @@
 """How far a release lies from the statistics that tables can have, in scales of its noise.
 
-Of n records within their bounds, or within the family's own range
+Of n records within their bounds, or within the query's support
 
     a sum          lies in n · [low, high]
     counts         lie in [0, n] and add up to n
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractMomentFamily, AbstractPowerFamily, AbstractScalarFamily, Categorical
+from noiseaware.query import AbstractMoments
 
 FAR = 15.0
 """Scales of noise beyond which it is not the noise."""
@@ -41,7 +41,7 @@ def farthest(release: Release) -> Beyond | None:
 def _by_themselves(release: Release) -> list[Beyond]:
     """Each value against the least and the greatest of n records."""
     n = float(release.likely_n)
-    triples = zip(release.family.statistics, _ranges(release), _scales(release), _ends(release), strict=True)
+    triples = zip(release.query.names, release.query.ranges, _scales(release), _ends(release), strict=True)
     found = []
     for (name, (low, high), scale, (least, most)), value in zip(triples, release.values, strict=True):
         for end, excess in ((high, least - n * high), (low, n * low - most)):
@@ -71,49 +71,28 @@ def _over(excess: float, scale: float, of_n: float, release: Release, size: floa
     return excess / total if total > 0 else math.inf
 
 
-def _ranges(release: Release) -> list[tuple[float, float]]:
-    """The least and the greatest that one record adds to each statistic."""
-    family = release.family
-    if isinstance(family, Categorical):
-        return [(0.0, 1.0)] * len(family.statistics)
-    if isinstance(family, AbstractScalarFamily):
-        low, high = (float(end) for end in family.possible(1))
-        if family.bounds is not None:
-            low, high = (float(np.clip(bound, low, high)) for bound in family.bounds)
-            low, high = (min(low, 0.0), max(high, 0.0)) if family.outside == "drop" else (low, high)
-        return [(low, high)]
-    if not isinstance(family, AbstractMomentFamily | AbstractPowerFamily):
-        return [(-math.inf, math.inf)] * len(family.statistics)
-    widest = math.inf if family.intervals is None else 1.0
-    squares = {f"sum[{c}·{c}]" for c in family.columns} | {"sum_of_squares"}
-    return [(0.0 if name in squares else -widest, widest) for name in family.statistics]
-
-
 def _together(release: Release) -> list[Beyond]:
     """Several values: counts that must add up to n, second moments of which no combination has a negative variance."""
-    family = release.family
-    if isinstance(family, Categorical) and release.within is None:
+    query = release.query
+    if query.levels is not None and release.within is None:
         total = float(release.values.sum())
         scale = math.sqrt(float((_scales(release) ** 2).sum()))
         excess = abs(total - release.likely_n)
         distance = _over(excess, scale, 1.0, release, total)
         return [Beyond(None, total, distance)] if distance > FAR else []
-    if isinstance(family, AbstractMomentFamily | AbstractPowerFamily):
-        return [_of_moments(release, family)]
-    return []
+    return [_of_moments(release, query)] if isinstance(query, AbstractMoments) else []
 
 
-def _of_moments(release: Release, family: AbstractMomentFamily | AbstractPowerFamily) -> Beyond:
+def _of_moments(release: Release, query: AbstractMoments) -> Beyond:
     """By the direction of the lowest eigenvalue, columns first scaled so that their squares have equal noise.
 
     Divided by √(d + 1), since that direction is the worst of d + 1 that do not depend on each other.
     """
     n, scales, values = float(release.likely_n), _scales(release), release.values
-    d = family.degrees.count(1)
-    pairs = getattr(family, "pairs", ((0, 0),))
-    places = {pair: d + i for i, pair in enumerate(pairs)}
+    d = query.dimension
+    places = {pair: d + i for i, pair in enumerate(query.pairs)}
     # y² of some regressions is not released: of bounded y it is at most n, and else may be anything
-    d = d if (d - 1, d - 1) in places or family.intervals is not None else d - 1
+    d = d if (d - 1, d - 1) in places or query.intervals is not None else d - 1
     moments, noise = np.full((d + 1, d + 1), n), np.zeros((d + 1, d + 1))
     moments[0, 1:] = moments[1:, 0] = values[:d]
     noise[0, 1:] = noise[1:, 0] = scales[:d]

@@ -34,24 +34,32 @@ from noiseaware.evidence.json import (
     NoisePart,
     Origin,
     OriginPart,
+    QueryPart,
     StatisticPart,
     Strict,
     WithinPart,
+    readers,
     warn_of_bias,
 )
 from noiseaware.family import BUILT_IN, AbstractFamily, built_in
 from noiseaware.file import read_text, write_whole
 from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Neighbours, Promise, check_neighbours
+from noiseaware.query import AbstractQuery, AbstractQuestion
 
-SCHEMA_VERSION = 5
-"""The newest: 5 has noise with settings, as a staircase; 4 says how cells were read; 3 has values of which an interval
-is known; 2 a noisy n; all else is 1."""
+SCHEMA_VERSION = 6
+"""The newest: 6 is of a query without a family; 5 has noise with settings, as a staircase; 4 says how cells were read;
+3 has values of which an interval is known; 2 a noisy n; all else is 1."""
 MOST_BYTES = 10_000_000
 """A release file is a few kilobytes; one that is larger is not read."""
 _LONGEST = 1000  # characters of what is wrong with a file
 _MOST_TOLD = 3  # statistics where a release is printed
-_EXAMPLES = {"family": "Bernoulli()", "mechanism": "Laplace(10)", "n_mechanism": "DiscreteLaplace(10)"}
+_EXAMPLES = {
+    "family": "Bernoulli()",
+    "query": "Sum()",
+    "mechanism": "Laplace(10)",
+    "n_mechanism": "DiscreteLaplace(10)",
+}
 _EXAMPLES |= {"guarantee": "Pure(Fraction(1, 2))", "origin": 'Origin(tool="a hospital")'}
 _MOST = 1e150  # of a value or a scale, so that squares stay finite
 MOST_OF_N = 10**15  # a count that a float holds exactly, with room for sums
@@ -69,7 +77,8 @@ class Release:
     def __init__(
         self,
         *,
-        family: AbstractFamily,
+        family: AbstractFamily | None = None,
+        query: AbstractQuery | None = None,
         values,
         n: int,
         mechanism: AbstractMechanism,
@@ -80,11 +89,14 @@ class Release:
         guarantee: Promise | None = None,
         origin: Origin = Origin(),
     ) -> None:
-        _check_kind("family", family, AbstractFamily, "noiseaware.family")
+        if family is not None or query is None:
+            _check_kind("family", family, AbstractFamily, "noiseaware.family")
         _check_kind("mechanism", mechanism, AbstractMechanism, "noiseaware.mechanism")
-        self.family = family
-        self.steps = _checked_values(values, family, mechanism)
-        self.mechanism = _checked_mechanism(mechanism, family)
+        # None for a query alone: `infer` refuses that, so that no code of an analyst sees it.
+        self.family: AbstractFamily = family  # type: ignore[assignment]
+        self.query = _checked_query(query, family)
+        self.steps = _checked_values(values, self.query, mechanism)
+        self.mechanism = _checked_mechanism(mechanism, self.query)
         self.n_mechanism = _checked_n_mechanism(n_mechanism, mechanism)
         self.n = _checked_count(n, is_noisy=n_mechanism is not None)
         self.within = _checked_within(within, self.steps)
@@ -97,6 +109,11 @@ class Release:
         _check_kind("origin", origin, Origin, "noiseaware.evidence.json")
         self.origin = origin
         warn_of_bias(origin)
+
+    @property
+    def question(self) -> AbstractQuestion:
+        """The family or, of a release that names none, the query."""
+        return self.query if self.family is None else self.family
 
     @property
     def values(self) -> np.ndarray:
@@ -121,6 +138,9 @@ class Release:
 
     def evidence(self) -> Evidence:
         """Return what the release says of its family's statistics, in the units of the data."""
+        if self.family is None:
+            told = f"name a family, one of {', '.join(readers(self.query))}, got {self.query.phrase} alone"
+            raise ValueError(f"release must {told}; say family= to infer.")
         return self._evidence
 
     @functools.cached_property
@@ -142,7 +162,7 @@ class Release:
         """
         _check_kind("family", family, AbstractFamily, "noiseaware.family")
         return Release(
-            family=evidence.reread(self.family, family),
+            family=family.reading(self.query),
             values=self.steps,
             n=self.n,
             mechanism=self.mechanism,
@@ -168,7 +188,7 @@ class Release:
         the noise of both; not the promise, nor when and by what the release was made.
         """
         said = {
-            "family": self.family,
+            "family" if self.family else "query": self.question.identity(),
             "group": dict(self.origin.group),
             "values": self.steps,
             "within": self.within or [None] * len(self.steps),
@@ -189,12 +209,12 @@ class Release:
     def __repr__(self) -> str:
         promise = self.guarantee or "no stated guarantee"
         n = self.n if self.n_mechanism is None else f"{self.n} (noisy)"
-        column = f" of {shown(', '.join(self.family.columns))}" if self.family.columns else ""
-        pairs = list(zip(self.family.statistics, self.values, self.known, strict=True))
+        column = f" of {shown(', '.join(self.query.columns))}" if self.query.columns else ""
+        pairs = list(zip(self.query.names, self.values, self.known, strict=True))
         told = [f"{shown(name)[1:-1]} = {value:.6g}{known}" for name, value, known in pairs[:_MOST_TOLD]]
         told += [f"{len(pairs) - _MOST_TOLD} more"] * (len(pairs) > _MOST_TOLD)
         told += [] if self.origin.missing is None else [f"missing {self._missing_words()}"]
-        head = f"{self.family.name}{column}, n = {n}, {', '.join(told)}"
+        head = f"{self.question.name}{column}, n = {n}, {', '.join(told)}"
         return f"Release({head}, {self._noise_words()}, {promise})"
 
     def _missing_words(self) -> str:
@@ -248,7 +268,7 @@ def json_schema() -> dict:
 # ---- the JSON form, published as release.schema.json ---------------------------------------------------------
 
 
-_Version = Literal[1, 2, 3, 4, 5]
+_Version = Literal[1, 2, 3, 4, 5, 6]
 
 
 class _Document(Strict):
@@ -257,7 +277,10 @@ class _Document(Strict):
     model_config = ConfigDict(title="noiseaware release")
 
     schema_version: _Version
-    family: FamilyPart
+    family: FamilyPart | None = Field(default=None, description="The family that was released; up to schema version 5")
+    query: QueryPart | None = Field(
+        default=None, description="What was asked without a family; from schema version 6 on"
+    )
     statistics: list[StatisticPart] = Field(max_length=MOST_STATISTICS)
     grid: FiniteFloat = Field(gt=0, description="The size of one grid step in the units of the data")
     noise: NoisePart
@@ -272,14 +295,15 @@ class _Document(Strict):
 
     @classmethod
     def of(cls, release: Release) -> "_Document":
-        names = release.family.statistics
+        names = release.query.names
         promise = release.guarantee
         private = release.n_mechanism
         known = [None if w is None else WithinPart.of(w) for w in release.within or [None] * len(names)]
         triples = zip(names, release.steps, known, strict=True)
         return cls(
             schema_version=_version(release),
-            family=FamilyPart.of(release.family),
+            family=None if release.family is None else FamilyPart.of(release.family),
+            query=None if release.family is not None else QueryPart.of(release.query),
             statistics=[StatisticPart(name=k, value=v, within=w) for k, v, w in triples],
             grid=release.grid,
             noise=NoisePart.of(release.mechanism),
@@ -291,9 +315,10 @@ class _Document(Strict):
         )
 
     def release(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> Release:
-        family = self.family.family(families)
+        family, query = self._asked(families)
+        question = query if family is None else family
         names = tuple(s.name for s in self.statistics)
-        _check_names(names, family.statistics)
+        _check_names(names, question.query.names)
         if self.n_noise is not None and self.schema_version < 2:
             raise ValueError(f"schema_version must be 2 where n_noise is given, got {self.schema_version}.")
         known = [None if s.within is None else s.within.interval() for s in self.statistics]
@@ -303,7 +328,7 @@ class _Document(Strict):
         if says_cells and self.schema_version < 4:
             told = "where origin says how cells were read"
             raise ValueError(f"schema_version must be 4 {told}, got {self.schema_version}.")
-        self.origin.check_cells(family)
+        self.origin.check_cells(question)
         mechanism, n_mechanism = self.noise.mechanism(), None if self.n_noise is None else self.n_noise.mechanism()
         for law in filter(None, (mechanism, n_mechanism)):
             if self.schema_version < law.since:
@@ -311,6 +336,7 @@ class _Document(Strict):
                 raise ValueError(f"schema_version must be {law.since} {told}, got {self.schema_version}.")
         return Release(
             family=family,
+            query=query,
             values=[s.value for s in self.statistics],
             within=known if any(known) else None,
             n=self.n,
@@ -321,6 +347,26 @@ class _Document(Strict):
             guarantee=None if self.guarantee is None else self.guarantee.guarantee(),
             origin=self.origin.origin(),
         )
+
+    def _asked(self, families: Mapping[str, Callable[..., AbstractFamily]]) -> tuple:
+        """Return the family and None, or None and the query."""
+        name = "family" if self.schema_version < 6 else "query"
+        for other, part in (("family", self.family), ("query", self.query)):
+            if (part is None) == (other == name):
+                rule = "given" if part is None else "null"
+                raise ValueError(f"{other} must be {rule} in schema_version {self.schema_version}.")
+        return self.family and self.family.family(families), self.query and self.query.query()
+
+
+def _checked_query(query: AbstractQuery | None, family: AbstractFamily | None) -> AbstractQuery:
+    """Return the query of a release; refuse one beside a family, which brings its own."""
+    if family is None:
+        _check_kind("query", query, AbstractQuery, "noiseaware.query")
+        assert query is not None
+        return query
+    if query not in (None, family.query):
+        raise ValueError(f"query must be left out beside a family, got {query}.")
+    return family.query
 
 
 def _check_names(names: Sequence[str], wanted: Sequence[str]) -> None:
@@ -338,6 +384,8 @@ def _version(release: Release) -> _Version:
 
 
 def _version_of_parts(release: Release) -> int:
+    if release.family is None:
+        return 6
     if release.origin.missing is not None or release.origin.true:
         return 4
     if release.within is not None:
@@ -394,13 +442,13 @@ def _check_kind(name: str, value: object, wanted: type | UnionType, home: str) -
         raise ValueError(f"{name} must be one of {home}, such as {_EXAMPLES[name]}, got {got}.")
 
 
-def _checked_values(values, family: AbstractFamily, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
+def _checked_values(values, query: AbstractQuery, mechanism: AbstractMechanism) -> tuple[int | float, ...]:
     given = [v.item() if isinstance(v, np.ndarray | np.generic) and v.ndim == 0 else v for v in _listed(values)]
     if strange := [v for v in given if isinstance(v, bool) or not isinstance(v, int | float | Fraction | Decimal)]:
         raise ValueError(f"values must be numbers, one for each statistic, got {shown(strange[0], 40)}.")
     steps = tuple(v if isinstance(v, int) else float(v) for v in given)
-    if len(steps) != len(family.statistics):
-        raise ValueError(f"values must have {len(family.statistics)} entries for this family, got {len(steps)}.")
+    if len(steps) != len(query.names):
+        raise ValueError(f"values must have {len(query.names)} entries for this family, got {len(steps)}.")
     for v in steps:
         if not abs(v) <= _MOST:  # nor NaN
             raise ValueError(f"values must be finite, and at most {_MOST:g} in size, got {shown(v, 40)}.")
@@ -446,8 +494,8 @@ def _interval_words(low: float, high: float) -> str:
     return f" (known to be at least {low:g})" if math.isinf(high) else f" (known to be from {low:g} to {high:g})"
 
 
-def _checked_mechanism(mechanism: AbstractMechanism, family: AbstractFamily) -> AbstractMechanism:
-    shape, count = np.shape(mechanism.spread), len(family.statistics)
+def _checked_mechanism(mechanism: AbstractMechanism, query: AbstractQuery) -> AbstractMechanism:
+    shape, count = np.shape(mechanism.spread), len(query.names)
     if shape not in ((), (count,)):
         raise ValueError(f"noise must have one scale, or {count} for this family, got {math.prod(shape)}.")
     return mechanism

@@ -24,8 +24,9 @@ _FINE = 20  # grid steps from which discrete noise on a continuous statistic is 
 def checked_tables(releases: Sequence[Release]) -> tuple[Release, ...]:
     """Releases of independent tables, if the exact engine takes them all at once."""
     releases = checked_alike(releases)
+    releases[0].evidence()  # refuses a release without a family
     if len(releases) > 1 and releases[0].family.exact_by != "sum":
-        name = releases[0].family.name
+        name = releases[0].question.name
         raise ValueError(
             f"several tables must be of a family of one parameter, got {name}; "
             "for others add up noiseaware.model.log_likelihood in a model of your own."
@@ -46,7 +47,7 @@ def same_table(releases: Sequence[Release]) -> Release:
             got = type(release.mechanism).__name__
             raise ValueError(f"releases of the same table must have Gaussian noise, got {got}; infer from one of them.")
         is_coarse = release.mechanism.is_discrete and np.min(release.mechanism.spread) < _FINE
-        if is_coarse and not release.family.is_integer:
+        if is_coarse and not release.query.is_whole:
             raise ValueError(f"noise must be at least {_FINE} grid steps wide to be combined, got {release.mechanism}.")
         if release.n_mechanism is not None or release.n != first.n:
             raise ValueError(f"releases of the same table must have one public n, got {first.n} and {release.n}.")
@@ -57,6 +58,7 @@ def same_table(releases: Sequence[Release]) -> Release:
     noise = Gaussian(float(spread[0]) if len(set(spread)) == 1 else spread)
     return Release(
         family=first.family,
+        query=first.query,
         values=values.tolist(),
         n=first.n,
         mechanism=noise,
@@ -78,8 +80,8 @@ def checked_alike(releases: Any) -> tuple[Release, ...]:
     if not found or not all(isinstance(release, Release) for release in found):
         end = "; noiseaware.load reads a file" if isinstance(releases, str | os.PathLike) else ""
         raise ValueError(f"release must be one release or a list of them, got {shown(releases)}{end}.")
-    family = found[0].family
+    first = found[0].question
     for other in found[1:]:
-        if not bool(eqx.tree_equal(family, other.family)):
-            raise ValueError(f"several releases must be of one family, alike in all, got {family} and {other.family}.")
+        if not bool(eqx.tree_equal(first, other.question)):
+            raise ValueError(f"several releases must be of one family, alike in all, got {first} and {other.question}.")
     return found

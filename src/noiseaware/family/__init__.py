@@ -1,4 +1,4 @@
-"""Exponential families, one a file: each says how far one record can move its sums (`sensitivity`)."""
+"""Families, one a file: the model of one record, and the query whose statistics it explains."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -7,11 +7,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from noiseaware.family._family import AbstractFamily as AbstractFamily
-    from noiseaware.family._family import AbstractNumberFamily as AbstractNumberFamily
     from noiseaware.family._family import AbstractScalarFamily as AbstractScalarFamily
     from noiseaware.family._family import AbstractTruncatedFamily as AbstractTruncatedFamily
     from noiseaware.family._family import AbstractUnboundedFamily as AbstractUnboundedFamily
-    from noiseaware.family._family import summed_ranges as summed_ranges
     from noiseaware.family._generalized import AbstractGeneralizedLinear as AbstractGeneralizedLinear
     from noiseaware.family._moment import AbstractMomentFamily as AbstractMomentFamily
     from noiseaware.family._power import AbstractPowerFamily as AbstractPowerFamily
@@ -52,11 +50,9 @@ BUILT_IN = {
 # Where each name lives; imported on first use, so that `noiseaware --help` lists families without waiting for JAX.
 _HOMES = {
     "AbstractFamily": "_family",
-    "AbstractNumberFamily": "_family",
     "AbstractScalarFamily": "_family",
     "AbstractTruncatedFamily": "_family",
     "AbstractUnboundedFamily": "_family",
-    "summed_ranges": "_family",
     "AbstractGeneralizedLinear": "_generalized",
     "AbstractMomentFamily": "_moment",
     "AbstractPowerFamily": "_power",

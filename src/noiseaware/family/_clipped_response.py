@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from noiseaware.family import _clipped
-from noiseaware.family._moment import all_pairs
+from noiseaware.query.moments import all_pairs
 from noiseaware.triangular import cholesky
 
 Response = Callable[[Float[Array, "..."]], tuple[Float[Array, "..."], Float[Array, "..."]]]

@@ -10,7 +10,7 @@ the last being the marginal law of the statistic s = Σ t(x_i) of n records unde
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -22,26 +22,20 @@ from noiseaware.check import kind
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Numeric
-from noiseaware.privacy import Neighbours, check_neighbours
+from noiseaware.query import AbstractColumn, AbstractQuery, AbstractQuestion, Bounds, PowerSums, Sum
 
-Outside = Literal["clamp", "drop"]
-Bounds = tuple[float, float]
 _NO_RECORD = 1e-9  # stands for 0 where an update divides by the number of records
 
 
-class AbstractFamily(eqx.Module):
+class AbstractFamily(AbstractQuestion):
     """A model of one record, summarised by the sum of its statistics."""
 
-    name: eqx.AbstractClassVar[str]
-    """The word for it on the command line and in a release."""
     conjugate: eqx.AbstractClassVar[type[AbstractPrior]]
     """The type of prior that `update` takes."""
     parameters: eqx.AbstractClassVar[tuple[str, ...]]
     """Names of the parameters, as they appear in a posterior."""
-    is_integer: eqx.AbstractClassVar[bool]
-    """True if t(x) takes whole numbers only, so that a release keeps the grid 1."""
-    records: ClassVar[str] = ""
-    """Its records in words: "waiting times (exponential)"; a family that has none is called by its name."""
+    query: eqx.AbstractVar[AbstractQuery]
+    """The statistics of the records that this family explains, and what a custodian releases of them."""
     glossary: ClassVar[Mapping[str, Meaning]] = {}
     """Words for each parameter that has a meaning besides its name."""
     is_choice: ClassVar[bool] = False
@@ -50,26 +44,38 @@ class AbstractFamily(eqx.Module):
     """True if drawing from its posterior factorises many small matrices."""
 
     @property
-    @abc.abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the table that are read."""
+    def phrase(self) -> str:
+        return f"the {self.name} family"
 
     @property
-    @abc.abstractmethod
-    def statistics(self) -> tuple[str, ...]:
-        """The name of each released statistic."""
+    def family(self) -> "AbstractFamily":
+        return self
 
-    @abc.abstractmethod
-    def statistic(self, x) -> tuple:
-        """t(x), in plain operators: x is an array of records, or a column of the engine that holds the table."""
+    def settings(self) -> dict[str, Any]:
+        return self.query.settings() | {name: value for name, value in vars(self).items() if name != "query"}
 
-    @abc.abstractmethod
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        """max ‖t(x) − t(x')‖₁ over neighbours; with `bounds` in units of a grid, in those units."""
+    def identity(self) -> list:
+        return [type(self).__name__, self.settings()]
 
-    @abc.abstractmethod
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        """max ‖t(x) − t(x')‖₂² over neighbours."""
+    def within(self, bounds: Bounds) -> "AbstractFamily":
+        settings: dict[str, Any] = self.settings() | {"bounds": bounds}
+        return type(self)(**settings)
+
+    def reading(self, query: AbstractQuery) -> "AbstractFamily":
+        """Return this family for a release of the query, from which it takes a column and bounds that it leaves open.
+
+        A query of another kind, with other bounds, levels or values, is refused.
+        """
+        own, asked = self.settings(), query.settings()
+        loose = ("outside", "columns") if own.get("bounds") is None else ()
+        taken = {name: asked[name] for name in asked if name in own and (own[name] is None or name in loose)}
+        made = type(self)(**own | taken) if type(query) is type(self.query) else self
+        if not made.query.asks(query):
+            raise ValueError(
+                f"family must ask what the release was asked, {query}, got {self}; "
+                "give the same columns, bounds and levels, or leave them out."
+            )
+        return made
 
     @abc.abstractmethod
     def natural(self, theta: Float[Array, "*batch"]) -> Float[Array, "..."]:
@@ -91,13 +97,9 @@ class AbstractFamily(eqx.Module):
     def project(self, s: Num[Array, " k"], n: Numeric) -> Float[Array, " k"]:
         """The possible value of the statistic nearest to s."""
 
-    @abc.abstractmethod
-    def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
-        """t(x) of records as they are summed: clamped to the bounds, or 0 where dropped."""
-
     def modelled(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
         """t(x) of records as HMC takes them, where it does not know of all that bounds do to them."""
-        return self.statistic(x)
+        return self.query.statistic(x)
 
     def carried(
         self, key: Key[Array, ""], x: Num[Array, "..."], theta: Float[Array, "..."], other: Float[Array, "..."]
@@ -113,7 +115,7 @@ class AbstractFamily(eqx.Module):
         self, key: Key[Array, ""], prior: Any, x: Num[Array, "... n"], is_counted: Bool[Array, " n"]
     ) -> Float[Array, "..."]:
         """A draw of θ given those records that count, of which there may be none; of others, through their sums."""
-        counted = [jax.numpy.where(is_counted, t, jax.numpy.zeros_like(t)) for t in self.statistic(x)]
+        counted = [jax.numpy.where(is_counted, t, jax.numpy.zeros_like(t)) for t in self.query.statistic(x)]
         s = jax.numpy.stack([t.sum(dtype=float) for t in counted])
         return self.update(prior, s, jax.numpy.maximum(is_counted.sum(dtype=float), _NO_RECORD)).sample(key)
 
@@ -124,19 +126,9 @@ class AbstractFamily(eqx.Module):
         return {name: theta[..., j] for j, name in enumerate(self.parameters)}
 
     @property
-    def yes_or_no(self) -> tuple[str, ...]:
-        """The columns whose cells are yes or no, so that words such as `yes` count."""
-        return ()
-
-    @property
     def is_natural(self) -> bool:
         """Whether the released sums are those of an exponential family, so that θ given them needs no records."""
         return True
-
-    @property
-    def is_altered(self) -> bool:
-        """True if the bounds cut into the support, so that some records are clamped or dropped."""
-        return False
 
     @property
     def law(self) -> str | None:
@@ -228,48 +220,17 @@ class AbstractFamily(eqx.Module):
         return jax.hessian(self.log_partition)(self.natural(theta))
 
 
-class AbstractNumberFamily(AbstractFamily):
-    """A family of one number a record.
+class AbstractTruncatedFamily(AbstractFamily):
+    """A family of numbers without a natural bound, known also by its CDF, so that public bounds may alter records.
 
-    With `bounds`, a record outside them is clamped to the nearer one or dropped (it adds 0 to every sum), and the law
-    of what was summed is the law that inference uses.
+    The law of what was summed, of clamped records and without those that were dropped, is the law that inference uses.
     """
 
-    column: eqx.AbstractVar[str | None]
-    bounds: eqx.AbstractVar[Bounds | None]
-    outside: eqx.AbstractVar[Outside]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return () if self.column is None else (self.column,)
+    query: eqx.AbstractVar[AbstractColumn | PowerSums]
 
     @property
     def law(self) -> str | None:
-        return self.name if self.is_altered else None
-
-    @property
-    @abc.abstractmethod
-    def is_altered(self) -> bool: ...
-
-    def alter(self, x: Num[Array, "..."]) -> tuple[Num[Array, "..."], ...]:
-        t = self.statistic(x if self.bounds is None else x.clip(*self.bounds))
-        if self.bounds is None or self.outside == "clamp":
-            return t
-        kept = (x >= self.bounds[0]) & (x <= self.bounds[1])
-        return tuple(jax.numpy.where(kept, column, jax.numpy.zeros_like(column)) for column in t)
-
-
-class AbstractTruncatedFamily(AbstractNumberFamily):
-    """A family of numbers without a natural bound, known also by its CDF, so that public bounds may alter records."""
-
-    support: eqx.AbstractClassVar[Bounds]
-    """The least and the greatest value that a record can take."""
-
-    @property
-    def is_altered(self) -> bool:
-        if self.bounds is None:
-            return False
-        return self.bounds[0] > self.support[0] or self.bounds[1] < self.support[1]
+        return self.name if self.query.is_altered else None
 
     @abc.abstractmethod
     def from_natural(self, eta: Float[Array, " k"]) -> Float[Array, "*batch"]:
@@ -284,18 +245,12 @@ class AbstractTruncatedFamily(AbstractNumberFamily):
         """log P(X ≥ x), accurate when the probability is tiny."""
 
 
-class AbstractScalarFamily(AbstractNumberFamily):
+class AbstractScalarFamily(AbstractFamily):
     """A family of one number with t(x) = x and one parameter."""
 
+    query: eqx.AbstractVar[Sum]
     ceiling: eqx.AbstractClassVar[float]
     """The natural parameters are all that lie below this."""
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        return ("sum",)
-
-    def statistic(self, x) -> tuple:
-        return (x,)
 
     @property
     def exact_by(self) -> Literal["sum", "counts"] | None:
@@ -303,16 +258,10 @@ class AbstractScalarFamily(AbstractNumberFamily):
 
     @property
     def is_count(self) -> bool:
-        return self.is_integer and not self.is_altered
+        return self.query.is_whole and not self.query.is_altered
 
     def allows(self, low: Float[np.ndarray, "1"], high: Float[np.ndarray, "1"], n: float) -> bool:
         return bool(low[0] <= high[0]) and bool(high[0] >= 0) and bool(low[0] <= float(self.possible(n)[1]))
-
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        return summed_ranges(self, neighbours, [checked_given(self, bounds)])
-
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> float:
-        return self.sensitivity(neighbours, bounds=bounds) ** 2
 
     def cumulants(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Return mean, variance and third cumulant of an unaltered record, where they are known in closed form."""
@@ -352,56 +301,6 @@ def check_conjugate(family: AbstractFamily, prior: object) -> None:
     for name, value in vars(prior).items():
         if isinstance(family, AbstractScalarFamily) and np.ndim(value):
             raise ValueError(f"prior must have one number as its {name} for the {family.name} family, got {value}.")
-
-
-def summed_ranges(family: AbstractNumberFamily, neighbours: Neighbours, ranges: Sequence[tuple]) -> float:
-    """Σ_j of how far one record can move statistic j, when t_j lies in ranges[j] between the bounds.
-
-    max ‖t(x) − t(x')‖₁ is at most this. A record that is dropped, added or removed is one that adds 0.
-    """
-    check_neighbours(neighbours)
-    if neighbours == "add_remove":
-        return sum(max(abs(low), abs(high)) for low, high in ranges)
-    if family.outside == "drop":
-        ranges = [(min(low, 0), max(high, 0)) for low, high in ranges]
-    return sum(high - low for low, high in ranges)
-
-
-def checked_given(family: AbstractNumberFamily, bounds: tuple | None) -> tuple:
-    """The bounds that were given, here or to the family."""
-    given = family.bounds if bounds is None else bounds
-    if given is None:
-        raise ValueError(f"bounds must be given: without them one {family.name} record can move the sum by anything.")
-    return given
-
-
-def checked_bounds(bounds: object) -> Bounds | None:
-    """Bounds as two finite numbers in order, or None."""
-    if bounds is None:
-        return None
-    try:
-        low, high = (float(b) for b in bounds)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise ValueError(f"bounds must be two numbers (low, high), got {bounds}.") from None
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise ValueError(f"bounds must be finite, got ({low}, {high}).")
-    if low >= high:
-        raise ValueError(f"bounds must have low < high, got ({low}, {high}).")
-    return low, high
-
-
-def checked_whole_bounds(bounds: object) -> Bounds | None:
-    """Bounds of a count: whole numbers, in order."""
-    checked = checked_bounds(bounds)
-    if checked is not None and any(b != math.floor(b) for b in checked):
-        raise ValueError(f"bounds must be whole numbers for a count, got {checked}.")
-    return checked
-
-
-def checked_outside(outside: object) -> Outside:
-    if outside not in ("clamp", "drop"):
-        raise ValueError(f"outside must be 'clamp' or 'drop', got {outside!r}.")
-    return outside  # type: ignore[return-value]
 
 
 def checked_positive(name: str, value: object) -> float:

@@ -13,9 +13,8 @@ and is not released: a yes or no is its own square, and a count's variance follo
 
 import abc
 import functools
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,13 +22,14 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.check import kind
 from noiseaware.family import _clipped_response
-from noiseaware.family._moment import AbstractMomentFamily, all_pairs
+from noiseaware.family._moment import AbstractMomentFamily
 from noiseaware.family._quadratic import raised
 from noiseaware.family.linear_regression import believed_covariates
 from noiseaware.family.multivariate_normal import MultivariateNormal, update_normal
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.prior import MultivariateNormal as NormalPrior
 from noiseaware.prior import Normal as NumberPrior
+from noiseaware.query.moments import all_pairs
 
 _NODES = np.arange(-8, 8.0625, 0.125)
 _WEIGHTS = 0.125 * np.exp(-0.5 * _NODES**2) / np.sqrt(2 * np.pi)
@@ -50,11 +50,8 @@ class Law(NamedTuple):
 class AbstractGeneralizedLinear(AbstractMomentFamily):
     """A regression known by two functions of a, E[y | a] and E[y² | a]; covariates x are normal."""
 
-    x: eqx.AbstractVar[tuple[str, ...]]
-    y: eqx.AbstractVar[str]
     conjugate: ClassVar[type] = Independent
     parameters: ClassVar[tuple[str, ...]] = ("coefficients",)
-    is_integer: ClassVar[bool] = False
 
     @abc.abstractmethod
     def link(self, a: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
@@ -65,17 +62,17 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         """y given a, before any bound is applied."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (*self.x, self.y)
+    def x(self) -> tuple[str, ...]:
+        """The covariates."""
+        return self.query.columns[:-1]
 
     @property
-    def dimension(self) -> int:
-        return len(self.x) + 1
+    def y(self) -> str:
+        """The column that they explain."""
+        return self.query.columns[-1]
 
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """All but y with itself."""
-        return all_pairs(self.dimension)[:-1]
+    def settings(self) -> dict[str, Any]:
+        return {"x": self.x, "y": self.y, "bounds": self.query.intervals}
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
@@ -88,7 +85,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     @property
     def _covariates(self) -> MultivariateNormal:
         """The columns x by themselves, for their units and their prior."""
-        return MultivariateNormal(self.x, None if self.intervals is None else self.intervals[:-1])
+        return MultivariateNormal(self.x, None if self.query.intervals is None else self.query.intervals[:-1])
 
     # ---- records -------------------------------------------------------------------------------------------
 
@@ -101,9 +98,9 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
 
     def modelled(self, x: Num[Array, "d n"]) -> tuple[Num[Array, "..."], ...]:
         """Of y what its bounds leave, and of x all, as if no covariate were outside."""
-        if self.intervals is None:
-            return self.statistic(x)
-        return self.statistic([*x[:-1], x[-1].clip(*self.intervals[-1])])
+        if self.query.intervals is None:
+            return self.query.statistic(x)
+        return self.query.statistic([*x[:-1], x[-1].clip(*self.query.intervals[-1])])
 
     @property
     def is_natural(self) -> bool:
@@ -124,7 +121,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
 
     def released_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]]:
         """The same of what the bounds leave of the covariates: the mean exact, the covariance by points."""
-        if self.intervals is None:
+        if self.query.intervals is None:
             return self.modelled_moments(theta)
         return _clipped_response.moments(*self._clipped_law(theta))
 
@@ -140,12 +137,12 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     @property
     def _forward(self) -> np.ndarray:
         """F of θ_u = Fθ: slopes in units of half, and the intercept at the centre of x."""
-        matrix = np.diag(np.append(self.half[:-1], 1.0))
-        matrix[-1, :-1] = self.centre[:-1]
+        matrix = np.diag(np.append(self.query.half[:-1], 1.0))
+        matrix[-1, :-1] = self.query.centre[:-1]
         return matrix
 
     def _law(self, theta: Float[Array, " m"]) -> Law:
-        q, p, centre, half = self.dimension, len(self.x), self.centre[:-1], self.half[:-1]
+        q, p, centre, half = self.dimension, len(self.x), self.query.centre[:-1], self.query.half[:-1]
         inner = jnp.asarray(self._forward) @ theta[:q]
         covariance = theta[q + p :].reshape(p, p) / np.outer(half, half)
         return Law(inner[:p], inner[p], (theta[q : q + p] - centre) / half, covariance)
@@ -186,7 +183,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
 
     def _response(self, a: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         """E[y | a] and E[y² | a] of y in the units of u."""
-        centre, half = self.centre[-1], self.half[-1]
+        centre, half = self.query.centre[-1], self.query.half[-1]
         h1, h2 = self.link(a)
         return (h1 - centre) / half, (h2 - 2 * centre * h1 + centre**2) / half**2
 
@@ -225,7 +222,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
         mean, scatter = self._split(s, n)
         moments = raised(scatter, n) + n * jnp.outer(mean, mean)
         first, second, order, _ = _places(p)
-        total = s[p] if self.intervals is None else s[p].clip(-n, n)
+        total = s[p] if self.query.intervals is None else s[p].clip(-n, n)
         return jnp.concatenate([s[:p], total[None], moments[first, second], s[self._crosses]])[order]
 
     def update(self, prior: Independent, s: Num[Array, " k"], n: Numeric) -> Independent:
@@ -268,7 +265,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     def _split(self, s: Num[Array, " k"], n: Numeric) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
         """The mean and the scatter of x."""
         p = len(self.x)
-        places = {pair: self.dimension + i for i, pair in enumerate(self.pairs)}
+        places = {pair: self.dimension + i for i, pair in enumerate(self.query.pairs)}
         whole = np.array([[places[min(i, j), max(i, j)] for j in range(p)] for i in range(p)])
         mean = s[:p] / n
         return mean, s[whole] - n * jnp.outer(mean, mean)
@@ -277,7 +274,7 @@ class AbstractGeneralizedLinear(AbstractMomentFamily):
     def _crosses(self) -> np.ndarray:
         """Where Σu_i u_y stand."""
         p = len(self.x)
-        return np.array([self.dimension + i for i, (_, j) in enumerate(self.pairs) if j == p])
+        return np.array([self.dimension + i for i, (_, j) in enumerate(self.query.pairs) if j == p])
 
     @property
     def _crosses_and_y(self) -> np.ndarray:

@@ -16,7 +16,7 @@ import numpy as np
 from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Num
 
-from noiseaware.family._moment import AbstractMomentFamily, all_pairs
+from noiseaware.family._moment import AbstractMomentFamily
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.triangular import cholesky
 
@@ -25,10 +25,6 @@ _SHARE = 1e-9  # of the mean squared record: how flat a projected scatter may be
 
 class AbstractQuadraticFamily(AbstractMomentFamily):
     """Records of d numbers, summarised by Σu and Σuuᵀ, with a conjugate prior."""
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        return all_pairs(self.dimension)
 
     # ---- priors and parameters in the units of u ------------------------------------------------------------
 

@@ -4,7 +4,7 @@ t(x) = x        η = logit θ        A(η) = trials · log(1 + e^η)
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -14,9 +14,10 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.check import whole
-from noiseaware.family._family import AbstractScalarFamily, Bounds, Outside
+from noiseaware.family._family import AbstractScalarFamily
 from noiseaware.family.glossary import Meaning
 from noiseaware.prior import Beta, Numeric
+from noiseaware.query import Sum
 
 
 class AbstractSuccesses(AbstractScalarFamily):
@@ -26,19 +27,6 @@ class AbstractSuccesses(AbstractScalarFamily):
     conjugate: ClassVar[type] = Beta
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = float("inf")
-    is_integer: ClassVar[bool] = True
-
-    @property
-    def bounds(self) -> Bounds:
-        return (0.0, float(self.trials))
-
-    @property
-    def outside(self) -> Outside:
-        return "clamp"
-
-    @property
-    def is_altered(self) -> bool:
-        return False
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return (jnp.log(theta) - jnp.log1p(-theta))[None]
@@ -82,32 +70,34 @@ class Bernoulli(AbstractSuccesses):
     In a table true, t, yes, y, on and numbers of 1 or more are yes, and false, f, no, n, off and lesser numbers are no.
     """
 
-    column: str | None = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     name: ClassVar[str] = "bernoulli"
     records: ClassVar[str] = "yes or no (Bernoulli)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
 
     def __init__(self, column: str | None = None) -> None:
-        self.column = column
+        self.query = Sum(column, is_yes_or_no=True)
 
     @property
     def trials(self) -> int:
         return 1
 
-    @property
-    def yes_or_no(self) -> tuple[str, ...]:
-        return self.columns
+    def settings(self) -> dict[str, Any]:
+        return {"column": self.query.column}
 
 
 class Binomial(AbstractSuccesses):
     """Binomial(trials, θ): a record counts the successes in `trials` trials, the same number for all."""
 
-    column: str | None = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     trials: int = eqx.field(static=True)
     name: ClassVar[str] = "binomial"
     records: ClassVar[str] = "successes in a fixed number of trials (binomial)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success", " in one trial")}
 
     def __init__(self, column: str | None = None, *, trials: int | np.integer) -> None:
-        self.column = column
         self.trials = whole("trials", trials)
+        self.query = Sum(column, (0, self.trials), is_whole=True, support=(0.0, float(self.trials)))
+
+    def settings(self) -> dict[str, Any]:
+        return {"column": self.query.column, "trials": self.trials}

@@ -1,8 +1,6 @@
 """The categorical family: one of several levels.
 
-    t_j(x) = 1{x = j}        η_j = log θ_j        A(η) = log Σ_j e^{η_j}
-
-Replacing one record moves two cells by 1, so the sensitivity is 2, and 1 when a record is added or removed.
+t_j(x) = 1{x = j}        η_j = log θ_j        A(η) = log Σ_j e^{η_j}
 """
 
 from collections.abc import Mapping
@@ -12,24 +10,19 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Inexact, Int, Key, Num
+from jaxtyping import Array, Float, Inexact, Int, Key, Num
 
-from noiseaware.check import check_levels
 from noiseaware.family._family import AbstractFamily, check_conjugate
 from noiseaware.family.glossary import Meaning
 from noiseaware.prior import Dirichlet, Numeric
-from noiseaware.privacy import Neighbours, check_neighbours
-
-MOST_LEVELS = 100_000
-"""More are neither released nor read."""
+from noiseaware.query import Counts
 
 
 class Categorical(AbstractFamily):
     """Categorical(θ) over public levels. In a table, whatever is not a level is missing, and counts as the first one
     unless `missing` of the release says otherwise."""
 
-    column: str | None = eqx.field(static=True)
-    levels: tuple = eqx.field(static=True)
+    query: Counts = eqx.field(static=True)
     name: ClassVar[str] = "categorical"
     records: ClassVar[str] = "one of several levels (categorical)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
@@ -38,31 +31,9 @@ class Categorical(AbstractFamily):
     is_choice: ClassVar[bool] = True
     conjugate: ClassVar[type] = Dirichlet
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
-    is_integer: ClassVar[bool] = True
 
     def __init__(self, column: str | None = None, *, levels) -> None:
-        self.column = column
-        self.levels = tuple(levels)
-
-    def __check_init__(self) -> None:
-        if len(self.levels) > MOST_LEVELS:
-            raise ValueError(f"levels must name at most {MOST_LEVELS:,} levels, got {len(self.levels):,}.")
-        if len(self.levels) < 2:
-            raise ValueError(f"levels must name two or more levels, got {len(self.levels)}.")
-        if len(set(self.levels)) != len(self.levels):
-            raise ValueError("levels must be distinct, got a level twice.")
-        kinds = {type(v) for v in self.levels}
-        if kinds not in ({str}, {int}):
-            raise ValueError(f"levels must be all text or all whole numbers, got {list(self.levels)}.")
-        check_levels(self.levels)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return () if self.column is None else (self.column,)
-
-    @property
-    def statistics(self) -> tuple[str, ...]:
-        return tuple(f"count[{level}]" for level in self.levels)
+        self.query = Counts(column, levels=levels)
 
     @property
     def exact_by(self) -> Literal["sum", "counts"] | None:
@@ -77,18 +48,7 @@ class Categorical(AbstractFamily):
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
-        return {"theta": (("level", self.levels),)}
-
-    def statistic(self, x) -> tuple:
-        """Indicators of x, which holds the position of each record's level."""
-        return tuple(x == position for position in range(len(self.levels)))
-
-    def sensitivity(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> int:
-        check_neighbours(neighbours)
-        return 2 if neighbours == "replace" else 1
-
-    def sensitivity_squared(self, neighbours: Neighbours = "replace", *, bounds: tuple | None = None) -> int:
-        return self.sensitivity(neighbours)
+        return {"theta": (("level", self.query.levels),)}
 
     def natural(self, theta: Float[Array, " k"]) -> Float[Array, " k"]:
         return jnp.log(theta)
@@ -99,14 +59,11 @@ class Categorical(AbstractFamily):
     def sample(self, key: Key[Array, ""], theta: Float[Array, " k"], n: int) -> Int[Array, " n"]:
         return jax.random.categorical(key, jnp.log(theta), shape=(n,))
 
-    def alter(self, x: Num[Array, "..."]) -> tuple[Bool[Array, "..."], ...]:
-        return self.statistic(x)
-
     def check_prior(self, prior: object) -> None:
         check_conjugate(self, prior)
-        if len(prior.concentration) != len(self.levels):  # type: ignore[attr-defined]
+        if len(prior.concentration) != len(self.query.levels):  # type: ignore[attr-defined]
             got = len(prior.concentration)  # type: ignore[attr-defined]
-            raise ValueError(f"prior must have {len(self.levels)} concentrations, one a level, got {got}.")
+            raise ValueError(f"prior must have {len(self.query.levels)} concentrations, one a level, got {got}.")
 
     def carried(
         self, key: Key[Array, ""], x: Num[Array, " n"], theta: Float[Array, " k"], other: Float[Array, " k"]
@@ -124,4 +81,4 @@ class Categorical(AbstractFamily):
         """Negative counts become 0, and the rest is scaled to the total n."""
         positive = jnp.maximum(s, 0)
         total = positive.sum()
-        return jnp.where(total > 0, positive * n / jnp.where(total > 0, total, 1), n / len(self.levels))
+        return jnp.where(total > 0, positive * n / jnp.where(total > 0, total, 1), n / len(self.query.levels))

@@ -14,31 +14,26 @@ from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import recorded
-from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_bounds, checked_outside
+from noiseaware.family._family import AbstractUnboundedFamily
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import AbstractScalarPrior, Gamma, InverseGamma, Numeric
+from noiseaware.query import Sum
 
 
 class Exponential(AbstractUnboundedFamily):
     """Exponential(θ) with rate θ, so that a record has mean 1/θ."""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     name: ClassVar[str] = "exponential"
     records: ClassVar[str] = "waiting times (exponential)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the rate", ", one over the mean")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = 0.0
-    is_integer: ClassVar[bool] = False
-    support: ClassVar[Bounds] = (0.0, float("inf"))
 
     def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
-        self.column = column
-        self.bounds = checked_bounds(bounds)
-        self.outside = checked_outside(outside)
+        self.query = Sum(column, bounds, outside, support=(0.0, float("inf")))
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return -theta[None]

@@ -1,7 +1,7 @@
 """The gamma family: a rate when the shape is known, or both.
 
     shape known      t(x) = x          η = −rate        A(η) = −shape · log(−η)
-    both unknown     t(x) = (u, u²)    released as a normal's mean and variance are (_power.py)
+    both unknown     t(x) = (u, u²)    released as a normal's mean and variance are (query/moments.py)
 
 Records tell of both through Σ log x and Σx. Sums of logarithms are not the same whole numbers on every engine, so sums
 of powers are released instead: for them there is no exponential family, and θ given records needs the records.
@@ -19,20 +19,14 @@ from jaxtyping import Array, Bool, Float, Inexact, Key, Num
 
 from noiseaware.check import kind
 from noiseaware.family import _clipped_gamma, recorded
-from noiseaware.family._family import (
-    AbstractUnboundedFamily,
-    Bounds,
-    Outside,
-    checked_bounds,
-    checked_outside,
-    checked_positive,
-)
+from noiseaware.family._family import AbstractUnboundedFamily, checked_positive
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family._special import log_gammainc, log_gammaincc
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Independent, InverseGamma, Numeric, StudentT
 from noiseaware.prior import Gamma as GammaPrior
+from noiseaware.query import PowerSums, Sum
 
 _DEPTH = 40.0  # log densities this far below the mode are left out: e^−40 of the mass
 _WIDEST = 20.0  # of log shape, to either side of 0, is looked at whatever the prior says
@@ -52,9 +46,7 @@ def Gamma(
 class GammaRate(AbstractUnboundedFamily):
     """Gamma(shape, rate) with a known shape."""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     shape: float = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
     records: ClassVar[str] = "positive amounts (gamma)"
@@ -62,8 +54,6 @@ class GammaRate(AbstractUnboundedFamily):
     conjugate: ClassVar[type] = GammaPrior
     parameters: ClassVar[tuple[str, ...]] = ("rate",)
     ceiling: ClassVar[float] = 0.0
-    is_integer: ClassVar[bool] = False
-    support: ClassVar[Bounds] = (0.0, float("inf"))
 
     def __init__(
         self,
@@ -72,9 +62,7 @@ class GammaRate(AbstractUnboundedFamily):
         shape: float = 1.0,
         outside: str = "clamp",
     ) -> None:
-        self.column = column
-        self.bounds = checked_bounds(bounds)
-        self.outside = checked_outside(outside)
+        self.query = Sum(column, bounds, outside, support=(0.0, float("inf")))
         self.shape = checked_positive("shape", shape)
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
@@ -142,9 +130,7 @@ class GammaRate(AbstractUnboundedFamily):
 class GammaShapeRate(AbstractPowerFamily):
     """Gamma(shape, rate) with both unknown: θ is the pair of them."""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: PowerSums = eqx.field(static=True)
     name: ClassVar[str] = "gamma"
     records: ClassVar[str] = GammaRate.records
     glossary: ClassVar[Mapping[str, Meaning]] = {
@@ -153,18 +139,11 @@ class GammaShapeRate(AbstractPowerFamily):
     }
     conjugate: ClassVar[type] = Independent
     parameters: ClassVar[tuple[str, ...]] = ("shape", "rate")
-    is_integer: ClassVar[bool] = False
 
     def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
-        self.column = column
-        self.bounds = checked_bounds(bounds)
-        self.outside = checked_outside(outside)
-        if self.bounds is not None and self.bounds[1] <= 0:
-            raise ValueError(f"bounds must reach above 0 for a gamma family, got {self.bounds}.")
-
-    @property
-    def is_altered(self) -> bool:
-        return self.bounds is not None
+        self.query = PowerSums(column, bounds, outside)
+        if self.query.bounds is not None and self.query.bounds[1] <= 0:
+            raise ValueError(f"bounds must reach above 0 for a gamma family, got {self.query.bounds}.")
 
     @property
     def is_natural(self) -> bool:
@@ -199,8 +178,8 @@ class GammaShapeRate(AbstractPowerFamily):
 
     def _unaltered(self, theta: Float[Array, "2"]) -> tuple[Float[Array, "2"], Float[Array, "2 2"]]:
         """Of (u, u²), by the central moments shape · (1, 2, 3 shape + 6) of rate · x."""
-        shape, scale = theta[0], 1 / (theta[1] * self._half)
-        m = (shape / theta[1] - self._centre) / self._half
+        shape, scale = theta[0], 1 / (theta[1] * self.query.unit)
+        m = (shape / theta[1] - self.query.middle) / self.query.unit
         two, three, four = shape * scale**2, 2 * shape * scale**3, 3 * shape * (shape + 2) * scale**4
         cross, square = three + 2 * m * two, four - two**2 + 4 * m * three + 4 * m**2 * two
         covariance = jnp.stack([jnp.stack([two, cross]), jnp.stack([cross, square])])
@@ -208,14 +187,16 @@ class GammaShapeRate(AbstractPowerFamily):
 
     def released_moments(self, theta: Float[Array, "2"]) -> tuple[Float[Array, "2"], Float[Array, "2 2"]]:
         """Mean and covariance of what the bounds leave of (u, u²)."""
-        if self.bounds is None:
+        if self.query.bounds is None:
             return self._unaltered(theta)
-        return _clipped_gamma.moments(theta[0], theta[1], self.bounds, keeps_outside=self.outside == "clamp")
+        return _clipped_gamma.moments(
+            theta[0], theta[1], self.query.bounds, keeps_outside=self.query.outside == "clamp"
+        )
 
     def recorded_belief(self, belief: AbstractPrior, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
         """Return the beliefs about a normal law's mean and variance, which these sums alone tell of."""
         average, square = s / n
-        (half,), (centre,) = self.half, self.centre
+        half, centre = self.query.unit, self.query.middle
         spread = max(square - average**2, 1e-12)
         dof = max(n - 1.0, 1.0)
         scale = float(half * np.sqrt(spread / n))
@@ -255,8 +236,8 @@ class GammaShapeRate(AbstractPowerFamily):
         is told by as many records k of a Gamma(θ, ·) likelihood as have that variance: Gamma(a + k, b + k/fit).
         """
         average = s[..., 0] / n
-        sd = self._half * jnp.sqrt(jnp.maximum(s[..., 1] / n - average**2, 0.0))
-        m = jnp.maximum(self._centre + self._half * average, _LEAST_MEAN * sd + 1e-150)
+        sd = self.query.unit * jnp.sqrt(jnp.maximum(s[..., 1] / n - average**2, 0.0))
+        m = jnp.maximum(self.query.middle + self.query.unit * average, _LEAST_MEAN * sd + 1e-150)
         q = (sd / m) ** 2
         of_shape, of_rate, believed = n / (2 + 2 * q), n / (2 + 3 * q), prior.parts
         return Independent(

@@ -14,10 +14,11 @@ from jax.scipy.special import gammaln, xlog1py
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import recorded
-from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
+from noiseaware.family._family import AbstractUnboundedFamily
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import AbstractScalarPrior, Beta, Empirical, Numeric
+from noiseaware.query import Sum
 
 _DRAWS = 20_000  # of θ, by which the mean count is known
 
@@ -25,22 +26,16 @@ _DRAWS = 20_000  # of θ, by which the mean count is known
 class Geometric(AbstractUnboundedFamily):
     """Geometric(θ): failures before the first success, P(x) = θ(1−θ)^x for x = 0, 1, 2, …"""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     name: ClassVar[str] = "geometric"
     records: ClassVar[str] = "failures before the first success (geometric)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the probability of success")}
     conjugate: ClassVar[type] = Beta
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = 0.0
-    is_integer: ClassVar[bool] = True
-    support: ClassVar[Bounds] = (0.0, float("inf"))
 
     def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
-        self.column = column
-        self.bounds = checked_whole_bounds(bounds)
-        self.outside = checked_outside(outside)
+        self.query = Sum(column, bounds, outside, is_whole=True, support=(0.0, float("inf")))
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return jnp.log1p(-theta)[None]

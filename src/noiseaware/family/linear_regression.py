@@ -13,7 +13,7 @@ then taken as normal).
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -22,8 +22,8 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.check import kind
-from noiseaware.family._family import Bounds, check_conjugate
-from noiseaware.family._moment import all_pairs, checked_columns, checked_intervals
+from noiseaware.family._family import check_conjugate
+from noiseaware.family._moment import regression_columns
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.family.glossary import Meaning
@@ -40,6 +40,8 @@ from noiseaware.prior import (
     NormalInverseWishart,
     Numeric,
 )
+from noiseaware.query import Moments
+from noiseaware.query.moments import all_pairs
 from noiseaware.triangular import cholesky, solve
 
 # What is believed of covariates unless said: a normal law whose sd is a quarter of half the bounds' width, give or
@@ -52,9 +54,7 @@ _VAGUE_SPREAD, _VAGUE_COUNT, _VAGUE_DOF = 1.0, 0.01, 2
 class LinearRegression(AbstractQuadraticFamily):
     """Linear regression of the column y on the columns x. Without bounds, nothing was clamped."""
 
-    x: tuple[str, ...] = eqx.field(static=True)
-    y: str = eqx.field(static=True)
-    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    query: Moments = eqx.field(static=True)
     name: ClassVar[str] = "linear_regression"
     records: ClassVar[str] = "a quantity and what explains it (linear regression)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
@@ -65,21 +65,22 @@ class LinearRegression(AbstractQuadraticFamily):
     }
     conjugate: ClassVar[type] = NormalInverseGamma
     parameters: ClassVar[tuple[str, ...]] = ("coefficients", "variance")
-    is_integer: ClassVar[bool] = False
 
     def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
-        self.x = checked_columns("x", x)
-        (self.y,) = checked_columns("y", y)
-        checked_columns("x and y", self.columns)
-        self.intervals = checked_intervals(bounds, self.columns)
+        self.query = Moments(regression_columns(x, y), bounds)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        return (*self.x, self.y)
+    def x(self) -> tuple[str, ...]:
+        """The covariates."""
+        return self.query.columns[:-1]
 
     @property
-    def dimension(self) -> int:
-        return len(self.x) + 1
+    def y(self) -> str:
+        """The column that they explain."""
+        return self.query.columns[-1]
+
+    def settings(self) -> dict[str, Any]:
+        return {"x": self.x, "y": self.y, "bounds": self.query.intervals}
 
     @property
     def predictor(self) -> "LinearRegression":
@@ -98,12 +99,12 @@ class LinearRegression(AbstractQuadraticFamily):
 
     @property
     def _joint(self) -> MultivariateNormal:
-        return MultivariateNormal(self.columns, self.intervals)
+        return MultivariateNormal(self.query.columns, self.query.intervals)
 
     @property
     def _covariates(self) -> MultivariateNormal:
         """The columns x by themselves, for their units and their sums."""
-        return MultivariateNormal(self.x, None if self.intervals is None else self.intervals[:-1])
+        return MultivariateNormal(self.x, None if self.query.intervals is None else self.query.intervals[:-1])
 
     def _joint_theta(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         p = len(self.x)
@@ -144,7 +145,7 @@ class LinearRegression(AbstractQuadraticFamily):
         inner = self._forward @ theta[:q] - self._shift
         away = whole[:q, q] - whole[:q, :q] @ inner
         squares = whole[q, q] - inner @ (whole[:q, q] + away)
-        return jnp.abs(away).sum() + jnp.abs(squares - n * theta[q] / self.half[-1] ** 2)
+        return jnp.abs(away).sum() + jnp.abs(squares - n * theta[q] / self.query.half[-1] ** 2)
 
     # ---- priors --------------------------------------------------------------------------------------------
 
@@ -181,18 +182,18 @@ class LinearRegression(AbstractQuadraticFamily):
         regression, forward = parts["regression"], self._forward
         back = np.linalg.inv(forward)
         mean = forward @ jnp.asarray(regression.mean) - self._shift
-        precision = back.T @ jnp.asarray(regression.precision) @ back / self.half[-1] ** 2
-        inner = NormalInverseGamma(mean, precision, regression.shape, regression.scale / self.half[-1] ** 2)
+        precision = back.T @ jnp.asarray(regression.precision) @ back / self.query.half[-1] ** 2
+        inner = NormalInverseGamma(mean, precision, regression.shape, regression.scale / self.query.half[-1] ** 2)
         about_x, own = parts["covariates"], self._covariates
         is_normal = isinstance(about_x, NormalInverseWishart)
-        covariates = own.scaled(about_x) if is_normal else _scaled_moments(about_x, own.centre, own.half)
+        covariates = own.scaled(about_x) if is_normal else _scaled_moments(about_x, own.query.centre, own.query.half)
         return Independent(regression=inner, covariates=covariates)
 
     def unscaled(self, prior: Independent) -> Independent:
         inner, forward = prior.parts["regression"], self._forward
         mean = jnp.linalg.solve(forward, jnp.asarray(inner.mean) + self._shift)
-        precision = forward.T @ jnp.asarray(inner.precision) @ forward * self.half[-1] ** 2
-        regression = NormalInverseGamma(mean, precision, inner.shape, inner.scale * self.half[-1] ** 2)
+        precision = forward.T @ jnp.asarray(inner.precision) @ forward * self.query.half[-1] ** 2
+        regression = NormalInverseGamma(mean, precision, inner.shape, inner.scale * self.query.half[-1] ** 2)
         about_x = prior.parts["covariates"]  # of moments nothing is unknown, and nobody asks for them again
         covariates = self._covariates.unscaled(about_x) if isinstance(about_x, NormalInverseWishart) else about_x
         return Independent(regression=regression, covariates=covariates)
@@ -200,19 +201,19 @@ class LinearRegression(AbstractQuadraticFamily):
     def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch k"]:
         q = self.dimension
         coefficients = (theta[..., :q] + self._shift) @ np.linalg.inv(self._forward).T
-        return jnp.concatenate([coefficients, theta[..., q : q + 1] * self.half[-1] ** 2], axis=-1)
+        return jnp.concatenate([coefficients, theta[..., q : q + 1] * self.query.half[-1] ** 2], axis=-1)
 
     @property
     def _forward(self) -> np.ndarray:
         """A of θ_u = Aθ + a: slopes in units of half, and the intercept at the centre."""
-        matrix = np.diag(np.append(self.half[:-1], 1.0))
-        matrix[-1, :-1] = self.centre[:-1]
-        return matrix / self.half[-1]
+        matrix = np.diag(np.append(self.query.half[:-1], 1.0))
+        matrix[-1, :-1] = self.query.centre[:-1]
+        return matrix / self.query.half[-1]
 
     @property
     def _shift(self) -> np.ndarray:
         """−a: the centre of y, in units of its half."""
-        return np.append(np.zeros(len(self.x)), self.centre[-1] / self.half[-1])
+        return np.append(np.zeros(len(self.x)), self.query.centre[-1] / self.query.half[-1])
 
     # ---- conjugacy -----------------------------------------------------------------------------------------
 
@@ -285,10 +286,10 @@ class LinearRegression(AbstractQuadraticFamily):
 
 def believed_covariates(covariates: MultivariateNormal) -> NormalInverseWishart:
     """What is believed of columns x unless said, in the units of x."""
-    known = covariates.intervals is not None
+    known = covariates.query.intervals is not None
     spread, count, dof = (_SPREAD, _COUNT, _DOF) if known else (_VAGUE_SPREAD, _VAGUE_COUNT, _VAGUE_DOF)
-    scale = np.diag((spread * covariates.half) ** 2 * (dof - 1))
-    return NormalInverseWishart(covariates.centre, count, scale, float(covariates.dimension + dof))
+    scale = np.diag((spread * covariates.query.half) ** 2 * (dof - 1))
+    return NormalInverseWishart(covariates.query.centre, count, scale, float(covariates.dimension + dof))
 
 
 def _sum_places(d: int) -> np.ndarray:

@@ -12,10 +12,11 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.family._family import Bounds
 from noiseaware.family._generalized import AbstractGeneralizedLinear
-from noiseaware.family._moment import checked_columns, checked_intervals
+from noiseaware.family._moment import regression_columns
 from noiseaware.family.glossary import Meaning
+from noiseaware.query import Moments
+from noiseaware.query.moments import all_pairs
 
 _YES_OR_NO = (0.0, 1.0)
 
@@ -24,9 +25,7 @@ class LogisticRegression(AbstractGeneralizedLinear):
     """Logistic regression of the column y, yes or no, on the columns x; bounds are those of x. Without bounds, nothing
     was clamped."""
 
-    x: tuple[str, ...] = eqx.field(static=True)
-    y: str = eqx.field(static=True)
-    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    query: Moments = eqx.field(static=True)
     name: ClassVar[str] = "logistic_regression"
     records: ClassVar[str] = "yes or no, and what explains it (logistic regression)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
@@ -36,26 +35,11 @@ class LogisticRegression(AbstractGeneralizedLinear):
     }
 
     def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
-        self.x = checked_columns("x", x)
-        (self.y,) = checked_columns("y", y)
-        checked_columns("x and y", self.columns)
-        self.intervals = checked_intervals(self._with_own(bounds), self.columns)
-        if self.intervals is not None and self.intervals[-1] != _YES_OR_NO:
-            raise ValueError(f"bounds of {self.y} must be (0, 1), or left out, got {self.intervals[-1]}.")
-
-    @property
-    def yes_or_no(self) -> tuple[str, ...]:
-        return (self.y,)
-
-    def _with_own(self, bounds: object) -> object:
-        """The bounds of x, and beside them those of y, which need not be said."""
-        if isinstance(bounds, Mapping):
-            return {self.y: _YES_OR_NO, **bounds}
-        if isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
-            return [bounds] * len(self.x) + [_YES_OR_NO]
-        if isinstance(bounds, Sequence) and len(bounds) == len(self.x):
-            return [*bounds, _YES_OR_NO]
-        return bounds
+        columns = regression_columns(x, y)
+        pairs = all_pairs(len(columns))[:-1]
+        self.query = Moments(columns, _with_own(bounds, *columns), pairs=pairs, yes_or_no=columns[-1:])
+        if self.query.intervals is not None and self.query.intervals[-1] != _YES_OR_NO:
+            raise ValueError(f"bounds of {self.y} must be (0, 1), or left out, got {self.query.intervals[-1]}.")
 
     def link(self, a: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         probability = jax.nn.sigmoid(a)
@@ -63,3 +47,15 @@ class LogisticRegression(AbstractGeneralizedLinear):
 
     def respond(self, key: Key[Array, ""], a: Float[Array, "..."]) -> Num[Array, "..."]:
         return jax.random.bernoulli(key, jax.nn.sigmoid(a)).astype(a.dtype)
+
+
+def _with_own(bounds: object, *columns: str) -> object:
+    """Return the bounds of x with those of y, the last column, which need not be given."""
+    p = len(columns) - 1
+    if isinstance(bounds, Mapping):
+        return {columns[-1]: _YES_OR_NO, **bounds}
+    if isinstance(bounds, Sequence) and len(bounds) == 2 and all(isinstance(b, int | float) for b in bounds):
+        return [bounds] * p + [_YES_OR_NO]
+    if isinstance(bounds, Sequence) and len(bounds) == p:
+        return [*bounds, _YES_OR_NO]
+    return bounds

@@ -14,21 +14,20 @@ from jax.scipy.special import multigammaln
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import _clipped, recorded
-from noiseaware.family._family import Bounds, check_conjugate
-from noiseaware.family._moment import checked_columns, checked_intervals
+from noiseaware.family._family import check_conjugate
 from noiseaware.family._pivots import log_pivots
 from noiseaware.family._quadratic import AbstractQuadraticFamily, log_scatters
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import AbstractScalarPrior, NormalInverseWishart, Numeric
+from noiseaware.query import Moments
 from noiseaware.triangular import cholesky, solve
 
 
 class MultivariateNormal(AbstractQuadraticFamily):
     """Normal(mean, covariance) of the columns; without column names, of `dimension` numbers."""
 
-    names: tuple[str, ...] = eqx.field(static=True)
-    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    query: Moments = eqx.field(static=True)
     name: ClassVar[str] = "multivariate_normal"
     records: ClassVar[str] = "measurements of several kinds (multivariate normal)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
@@ -37,29 +36,19 @@ class MultivariateNormal(AbstractQuadraticFamily):
     }
     conjugate: ClassVar[type] = NormalInverseWishart
     parameters: ClassVar[tuple[str, ...]] = ("mean", "covariance")
-    is_integer: ClassVar[bool] = False
 
     def __init__(self, columns=None, bounds: object = None, dimension: int | None = None) -> None:
         if columns is None:
             if isinstance(dimension, bool) or not isinstance(dimension, int) or dimension < 1:
                 raise ValueError(f"dimension must be a whole number of at least 1 without columns, got {dimension}.")
             columns = [f"x{j}" for j in range(1, dimension + 1)]
-        self.names = checked_columns("columns", columns)
-        if dimension is not None and dimension != len(self.names):
-            raise ValueError(f"dimension must be the number of columns, {len(self.names)}, got {dimension}.")
-        self.intervals = checked_intervals(bounds, self.names)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def dimension(self) -> int:
-        return len(self.names)
+        self.query = Moments(columns, bounds)
+        if dimension is not None and dimension != self.dimension:
+            raise ValueError(f"dimension must be the number of columns, {self.dimension}, got {dimension}.")
 
     @property
     def axes(self) -> dict[str, tuple[tuple[str, tuple], ...]]:
-        column, other = ("column", self.names), ("other_column", self.names)
+        column, other = ("column", self.query.columns), ("other_column", self.query.columns)
         return {"mean": (column,), "covariance": (column, other)}
 
     def named(self, theta):
@@ -98,10 +87,10 @@ class MultivariateNormal(AbstractQuadraticFamily):
 
     def released_moments(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
         """Mean and covariance of what the bounds leave of (u, uuᵀ): the mean exact, the covariance by points."""
-        return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta))
+        return None if self.query.intervals is None else _clipped.moments(*self._scaled_law(theta))
 
     def released_again(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " k"], Float[Array, "k k"]] | None:
-        return None if self.intervals is None else _clipped.moments(*self._scaled_law(theta), again=True)
+        return None if self.query.intervals is None else _clipped.moments(*self._scaled_law(theta), again=True)
 
     def released_mean(self, theta: Float[Array, " m"]) -> Float[Array, " k"]:
         """The mean alone, as each step of a long chain needs it."""
@@ -110,11 +99,11 @@ class MultivariateNormal(AbstractQuadraticFamily):
     def _scaled_law(self, theta: Float[Array, " m"]) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
         """Mean and covariance of u."""
         parts = self.named(theta)
-        return (parts["mean"] - self.centre) / self.half, parts["covariance"] / self._outer
+        return (parts["mean"] - self.query.centre) / self.query.half, parts["covariance"] / self._outer
 
     @property
     def law(self) -> str | None:
-        return "normal" if self.is_altered else None
+        return "normal" if self.query.is_altered else None
 
     def recorded_belief(self, belief: NormalInverseWishart, s: np.ndarray, n: float) -> tuple[AbstractScalarPrior, ...]:
         means, variances = zip(*belief.columns(), strict=True)
@@ -122,12 +111,12 @@ class MultivariateNormal(AbstractQuadraticFamily):
 
     def recorded(self, draws: dict[str, np.ndarray], *, is_altered: bool = True) -> Recorded | None:
         """Of each column by itself."""
-        if self.intervals is None:
+        if self.query.intervals is None:
             return None
         mean, variance = draws["mean"], np.diagonal(draws["covariance"], axis1=-2, axis2=-1)
         if not is_altered:
             return recorded.unaltered(mean, variance)
-        each = zip(mean.T, variance.T, self.intervals, strict=True)
+        each = zip(mean.T, variance.T, self.query.intervals, strict=True)
         with np.errstate(all="ignore"):
             found = [recorded.normal(*one) for one in each]
         return Recorded(*(np.stack(parts, axis=-1) for parts in zip(*found, strict=True)))
@@ -139,21 +128,21 @@ class MultivariateNormal(AbstractQuadraticFamily):
             raise ValueError(f"prior must have a mean of {self.dimension} entries, one a column, got {got}.")
 
     def scaled(self, prior: NormalInverseWishart) -> NormalInverseWishart:
-        mean = (jnp.asarray(prior.mean) - self.centre) / self.half
+        mean = (jnp.asarray(prior.mean) - self.query.centre) / self.query.half
         return NormalInverseWishart(mean, prior.count, jnp.asarray(prior.scale) / self._outer, prior.dof)
 
     def unscaled(self, prior: NormalInverseWishart) -> NormalInverseWishart:
-        mean = self.centre + self.half * prior.mean
+        mean = self.query.centre + self.query.half * prior.mean
         return NormalInverseWishart(mean, prior.count, self._outer * prior.scale, prior.dof)
 
     def unscaled_theta(self, theta: Float[Array, "*batch m"]) -> Float[Array, "*batch m"]:
         d = self.dimension
-        mean = self.centre + self.half * theta[..., :d]
+        mean = self.query.centre + self.query.half * theta[..., :d]
         return jnp.concatenate([mean, theta[..., d:] * self._outer.ravel()], axis=-1)
 
     @property
     def _outer(self) -> np.ndarray:
-        return np.outer(self.half, self.half)
+        return np.outer(self.query.half, self.query.half)
 
     def update_scaled(
         self, prior: NormalInverseWishart, mean: Float[Array, " d"], scatter: Float[Array, "d d"], n: Numeric

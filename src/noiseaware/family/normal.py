@@ -3,10 +3,11 @@
     variance known      t(x) = x          η = mean/variance
     both unknown        t(x) = (u, u²)    η = (m/v, −1/2v)      A(η) = −η₁²/4η₂ − log(−2η₂)/2
 
-With both unknown, u = (x − centre)/half takes the bounds to ±1, where they are given (_power.py). Here
+With both unknown, u = (x − centre)/half takes the bounds to ±1, where they are given (query/moments.py). Here
 m = (mean − centre)/half and v = variance/half².
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -19,21 +20,17 @@ from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import recorded
 from noiseaware.family._clipped import powers
-from noiseaware.family._family import (
-    AbstractTruncatedFamily,
-    AbstractUnboundedFamily,
-    Bounds,
-    Outside,
-    checked_bounds,
-    checked_outside,
-    checked_positive,
-)
+from noiseaware.family._family import AbstractTruncatedFamily, AbstractUnboundedFamily, checked_positive
 from noiseaware.family._power import AbstractPowerFamily
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.multivariate_normal import MultivariateNormal
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Normal as NormalPrior
 from noiseaware.prior import NormalInverseGamma, NormalInverseWishart, Numeric
+from noiseaware.query import PowerSums, Sum
+
+_IN_DEVIATIONS = (-2, 20)
+"""Exponents of the least and the greatest bound that may be chosen privately, in units of the standard deviation."""
 
 
 def Normal(
@@ -48,9 +45,7 @@ def Normal(
 class NormalMean(AbstractUnboundedFamily):
     """Normal(mean, variance) with a known variance."""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     variance: float = eqx.field(static=True)
     name: ClassVar[str] = "normal"
     records: ClassVar[str] = "measurements (normal)"
@@ -58,8 +53,6 @@ class NormalMean(AbstractUnboundedFamily):
     conjugate: ClassVar[type] = NormalPrior
     parameters: ClassVar[tuple[str, ...]] = ("mean",)
     ceiling: ClassVar[float] = float("inf")
-    is_integer: ClassVar[bool] = False
-    support: ClassVar[Bounds] = (-float("inf"), float("inf"))
 
     def __init__(
         self,
@@ -68,10 +61,9 @@ class NormalMean(AbstractUnboundedFamily):
         variance: float = 1.0,
         outside: str = "clamp",
     ) -> None:
-        self.column = column
-        self.bounds = checked_bounds(bounds)
-        self.outside = checked_outside(outside)
         self.variance = checked_positive("variance", variance)
+        unit = math.floor(math.log2(self.variance) / 2)
+        self.query = Sum(column, bounds, outside, ladder=(unit + _IN_DEVIATIONS[0], unit + _IN_DEVIATIONS[1]))
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return (theta / self.variance)[None]
@@ -131,29 +123,23 @@ class NormalMean(AbstractUnboundedFamily):
 class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
     """Normal(mean, variance) with both unknown: θ is the pair of them."""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: PowerSums = eqx.field(static=True)
     name: ClassVar[str] = "normal"
     records: ClassVar[str] = NormalMean.records
     glossary: ClassVar[Mapping[str, Meaning]] = {**NormalMean.glossary, "variance": Meaning("the variance")}
     conjugate: ClassVar[type] = NormalInverseGamma
     parameters: ClassVar[tuple[str, ...]] = ("mean", "variance")
-    is_integer: ClassVar[bool] = False
-    support: ClassVar[Bounds] = (-float("inf"), float("inf"))
 
     def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
-        self.column = column
-        self.bounds = checked_bounds(bounds)
-        self.outside = checked_outside(outside)
+        self.query = PowerSums(column, bounds, outside)
 
     def natural(self, theta: Float[Array, "2"]) -> Float[Array, "2"]:
-        m, v = (theta[0] - self._centre) / self._half, theta[1] / self._half**2
+        m, v = (theta[0] - self.query.middle) / self.query.unit, theta[1] / self.query.unit**2
         return jnp.stack([m / v, -0.5 / v])
 
     def from_natural(self, eta: Float[Array, "2"]) -> Float[Array, "2"]:
         v = -0.5 / eta[1]
-        return jnp.stack([self._centre + self._half * eta[0] * v, self._half**2 * v])
+        return jnp.stack([self.query.middle + self.query.unit * eta[0] * v, self.query.unit**2 * v])
 
     def log_partition(self, eta: Inexact[Array, "2"]) -> Inexact[Array, ""]:
         return -0.25 * eta[0] ** 2 / eta[1] - 0.5 * jnp.log(-2 * eta[1])
@@ -175,23 +161,23 @@ class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
     def update(self, prior: NormalInverseGamma, s: Num[Array, "*batch 2"], n: Numeric) -> NormalInverseGamma:
         """In units of u, and back."""
         average = s[..., 0] / n
-        m = (prior.mean - self._centre) / self._half
+        m = (prior.mean - self.query.middle) / self.query.unit
         precision = prior.precision + n
         within = s[..., 1] - n * average**2
         between = prior.precision * n / precision * (average - m) ** 2
         return NormalInverseGamma(
-            self._centre + self._half * (prior.precision * m + s[..., 0]) / precision,
+            self.query.middle + self.query.unit * (prior.precision * m + s[..., 0]) / precision,
             precision,
             prior.shape + 0.5 * n,
-            prior.scale + 0.5 * self._half**2 * (within + between),
+            prior.scale + 0.5 * self.query.unit**2 * (within + between),
         )
 
     def released_moments(self, theta: Float[Array, "2"]) -> tuple[Float[Array, "2"], Float[Array, "2 2"]] | None:
         """Mean and covariance of what the bounds leave of (u, u²), in closed form."""
-        if not self.is_altered:
+        if not self.query.is_altered:
             return None
-        m, sd = (theta[0] - self._centre) / self._half, jnp.sqrt(theta[1]) / self._half
-        one, two, three, four = powers(m, sd, 4, keeps_outside=self.outside == "clamp")
+        m, sd = (theta[0] - self.query.middle) / self.query.unit, jnp.sqrt(theta[1]) / self.query.unit
+        one, two, three, four = powers(m, sd, 4, keeps_outside=self.query.outside == "clamp")
         mean = jnp.stack([one, two])
         second = jnp.stack([jnp.stack([two, three]), jnp.stack([three, four])])
         return mean, second - jnp.outer(mean, mean)
@@ -202,12 +188,12 @@ class NormalMeanVariance(AbstractPowerFamily, AbstractTruncatedFamily):
 
     @property
     def remedy(self) -> str:
-        if self.bounds is not None and self.bounds[0] >= 0:
+        if self.query.bounds is not None and self.query.bounds[0] >= 0:
             return "Wider bounds would help or, for a positive skewed column, the gamma family."
         return super().remedy
 
     def as_quadratic(self, prior: Any) -> tuple[MultivariateNormal, NormalInverseWishart] | None:
-        if self.is_altered:
+        if self.query.is_altered:
             return None
         wishart = NormalInverseWishart(
             jnp.reshape(prior.mean, 1), prior.precision, jnp.reshape(2 * prior.scale, (1, 1)), 2 * prior.shape

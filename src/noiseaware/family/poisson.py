@@ -14,32 +14,27 @@ from jax.scipy.special import gammaln, xlogy
 from jaxtyping import Array, Float, Inexact, Key, Num
 
 from noiseaware.family import recorded
-from noiseaware.family._family import AbstractUnboundedFamily, Bounds, Outside, checked_outside, checked_whole_bounds
+from noiseaware.family._family import AbstractUnboundedFamily
 from noiseaware.family._special import log_gammainc, log_gammaincc
 from noiseaware.family.glossary import Meaning
 from noiseaware.family.recorded import Recorded
 from noiseaware.prior import Gamma, Numeric
+from noiseaware.query import Sum
 
 
 class Poisson(AbstractUnboundedFamily):
     """Poisson(θ) with mean θ."""
 
-    column: str | None = eqx.field(static=True)
-    bounds: Bounds | None = eqx.field(static=True)
-    outside: Outside = eqx.field(static=True)
+    query: Sum = eqx.field(static=True)
     name: ClassVar[str] = "poisson"
     records: ClassVar[str] = "counts of events (Poisson)"
     glossary: ClassVar[Mapping[str, Meaning]] = {"theta": Meaning("the mean count")}
     conjugate: ClassVar[type] = Gamma
     parameters: ClassVar[tuple[str, ...]] = ("theta",)
     ceiling: ClassVar[float] = float("inf")
-    is_integer: ClassVar[bool] = True
-    support: ClassVar[Bounds] = (0.0, float("inf"))
 
     def __init__(self, column: str | None = None, bounds: object = None, outside: str = "clamp") -> None:
-        self.column = column
-        self.bounds = checked_whole_bounds(bounds)
-        self.outside = checked_outside(outside)
+        self.query = Sum(column, bounds, outside, is_whole=True, support=(0.0, float("inf")))
 
     def natural(self, theta: Float[Array, ""]) -> Float[Array, "1"]:
         return jnp.log(theta)[None]

@@ -17,10 +17,12 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key, Num
 
-from noiseaware.family._family import Bounds, checked_whole_bounds
 from noiseaware.family._generalized import AbstractGeneralizedLinear
-from noiseaware.family._moment import checked_columns, checked_intervals
+from noiseaware.family._moment import regression_columns
 from noiseaware.family.glossary import Meaning
+from noiseaware.query import Moments
+from noiseaware.query.moments import all_pairs
+from noiseaware.query.sum import checked_whole_bounds
 
 _LARGEST = 300.0  # of a: e^a is still a number, and its square is one too
 _MOST = 1e9  # of a simulated count's mean
@@ -30,9 +32,7 @@ _HIGHEST = 2000  # bound of y: the sums above have so many terms
 class PoissonRegression(AbstractGeneralizedLinear):
     """Poisson regression of the counts in the column y on the columns x. Without bounds, nothing was clamped."""
 
-    x: tuple[str, ...] = eqx.field(static=True)
-    y: str = eqx.field(static=True)
-    intervals: tuple[Bounds, ...] | None = eqx.field(static=True)
+    query: Moments = eqx.field(static=True)
     name: ClassVar[str] = "poisson_regression"
     records: ClassVar[str] = "counts of events, and what explains them (Poisson regression)"
     glossary: ClassVar[Mapping[str, Meaning]] = {
@@ -45,22 +45,20 @@ class PoissonRegression(AbstractGeneralizedLinear):
     }
 
     def __init__(self, x=("x",), y: str = "y", bounds: object = None) -> None:
-        self.x = checked_columns("x", x)
-        (self.y,) = checked_columns("y", y)
-        checked_columns("x and y", self.columns)
-        self.intervals = checked_intervals(bounds, self.columns)
-        if self.intervals is None:
+        columns = regression_columns(x, y)
+        self.query = Moments(columns, bounds, pairs=all_pairs(len(columns))[:-1])
+        if self.query.intervals is None:
             return
-        low, high = checked_whole_bounds(self.intervals[-1])  # type: ignore[misc]
+        low, high = checked_whole_bounds(self.query.intervals[-1])  # type: ignore[misc]
         if low < 0 or high > _HIGHEST:
             raise ValueError(f"bounds of {self.y} must be between 0 and {_HIGHEST}, got {(low, high)}.")
 
     def link(self, a: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
         a = jnp.minimum(a, _LARGEST)
         mean = jnp.exp(a)
-        if self.intervals is None:
+        if self.query.intervals is None:
             return mean, mean + mean**2
-        low, high = self.intervals[-1]
+        low, high = self.query.intervals[-1]
         j = np.arange(high)
         chance = jnp.exp(j * a[..., None] - mean[..., None] - gammaln(j + 1))
         clamped = np.maximum(j, low)

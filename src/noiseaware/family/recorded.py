@@ -46,12 +46,13 @@ def of(
     family, unbounded: tuple[Draws, Draws], law: Callable[..., Recorded], *parameters, is_altered: bool
 ) -> Recorded | None:
     """Of a family of one column: by its law within its bounds or, where no record is taken for altered, unbounded."""
-    if not family.is_altered:
+    query = family.query
+    if not query.is_altered:
         return None
     if not is_altered:
         return unaltered(*unbounded)
     with np.errstate(all="ignore"):  # draws far from the bounds; what is not finite does not leave np.where
-        return law(*parameters, family.bounds, keeps_outside=family.outside == "clamp")
+        return law(*parameters, query.bounds, keeps_outside=query.outside == "clamp")
 
 
 def normal(mean: Draws, variance: Draws, bounds: tuple, *, keeps_outside: bool = True) -> Recorded:

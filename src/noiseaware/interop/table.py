@@ -48,7 +48,7 @@ def table(
         records = n if is_blank(row, "n") else whole(row, "n", place)
         mechanism, within = _law(row, place), _within(row, place, rounding)
         value = _value(row, within, place)
-        if not mechanism.is_noisy and within is None and value != round(value) and family.is_integer:
+        if not mechanism.is_noisy and within is None and value != round(value) and family.query.is_whole:
             raise ValueError(f"row {place}: value must be a whole number without noise or rounding, got {value:g}.")
         about = {"family": family, "n": records, "tool": "table", "group": group_of(row, _COLUMNS)}
         found.append(release(value, within, mechanism, **about))

@@ -69,24 +69,24 @@ def _held(log_mass: Float[Array, " k"]) -> Float[Array, " k"]:
 def _atoms(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Float[Array, "2"], Float[Array, "2"]]:
     """Where clamped or dropped records land, and their log probabilities."""
     low, high = _bounds(family)
-    if family.outside == "clamp":
+    if family.query.outside == "clamp":
         return jnp.asarray([low, high]), jnp.stack([family.log_below(low, theta), family.log_above(high, theta)])
-    beyond = 1.0 if family.is_integer else 0.0
+    beyond = 1.0 if family.query.is_whole else 0.0
     below, above = family.log_below(low - beyond, theta), family.log_above(high + beyond, theta)
     return jnp.zeros(2), jnp.stack([below, above])
 
 
 def _bounds(family: AbstractUnboundedFamily) -> tuple[float, float]:
     """The bounds, as far as they lie in the support; where both are below it, the upper one twice."""
-    assert family.bounds is not None
-    low, high = family.bounds
-    return min(max(low, family.support[0]), high), high
+    assert family.query.bounds is not None
+    low, high = family.query.bounds
+    return min(max(low, family.query.support[0]), high), high
 
 
 def _open_interval(family: AbstractUnboundedFamily) -> tuple[float, float]:
     """The values that are summed as they are and are no atoms: for clamped counts the bounds themselves are atoms."""
     low, high = _bounds(family)
-    if family.is_integer and family.outside == "clamp":
+    if family.query.is_whole and family.query.outside == "clamp":
         return low + 1, high - 1
     return low, high
 
@@ -95,11 +95,11 @@ def _inner(family: AbstractUnboundedFamily, theta: Float[Array, ""]) -> tuple[Fl
     """Nodes and log masses of the part between the atoms."""
     low, high = _open_interval(family)
     start, stop = (jnp.clip(edge, low, max(high, low)) for edge in family.window(theta))
-    if family.is_integer:
+    if family.query.is_whole:
         count = int(min(high - low + 1, _WHOLE_NODES))
         stride = jnp.maximum(jnp.ceil((stop - start + 1) / max(count, 1)), 1.0)
         x = start + stride * jnp.arange(0.0, count) + 0.5 * (stride - 1)
-        is_inside = (x >= family.support[0]) & (x <= high)
+        is_inside = (x >= family.query.support[0]) & (x <= high)
         log_mass = jnp.where(is_inside, family.log_density(x, theta) + jnp.log(stride), -jnp.inf)
         # within a stride the mass leans to one side: its centroid is off the middle by slope · (stride² − 1)/12
         slope = family.log_density(x + 0.5, theta) - family.log_density(x - 0.5, theta)
@@ -151,7 +151,7 @@ def _needs_lattice(
     log_weight = law.log_mass + tilt * law.x
     inner = n * jnp.exp(jax.nn.logsumexp(log_weight[:-2]) - jax.nn.logsumexp(log_weight))
     low, high = _bounds(family)
-    smooth = (inner > _INNER) | (family.is_integer and high - low <= 1)
+    smooth = (inner > _INNER) | (family.query.is_whole and high - low <= 1)
     *_, covers = _grid(family, theta, law, tilt, n)
     return ~smooth | covers
 
@@ -214,7 +214,7 @@ def _grid(
     span = jnp.where(matters, law.x, -jnp.inf).max() - jnp.where(matters, law.x, jnp.inf).min()
     needed = (18 * jnp.sqrt(n * variance) + 4 * span) / _LATTICE
     step = jnp.maximum(needed, (stop - start) / (_CELLS - 2))
-    if family.is_integer:
+    if family.query.is_whole:
         return start, jnp.maximum(jnp.ceil(step), 1.0), step <= 1
     # with no record between the bounds an atom is all there is, and it lies on the lattice
     atoms, log_atoms = law.x[-2:], law.log_mass[-2:] + tilt * law.x[-2:]
@@ -234,9 +234,9 @@ def _cell_masses(
     """log mass of the inner part at each lattice point."""
     low, high = _open_interval(family)
     left = start + step * jnp.arange(0.0, _CELLS)
-    if family.is_integer:
+    if family.query.is_whole:
         middle = left + 0.5 * (step - 1)
-        is_inside = (middle >= family.support[0]) & (middle <= high)
+        is_inside = (middle >= family.query.support[0]) & (middle <= high)
         return jnp.where(is_inside, family.log_density(middle, theta) + jnp.log(step), -jnp.inf)
     nodes, weights = np.polynomial.legendre.leggauss(3)
     u = jnp.asarray(0.5 * (nodes + 1))

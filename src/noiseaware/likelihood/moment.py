@@ -37,7 +37,7 @@ def of_record(family: AbstractFamily, theta: Float[Array, "*batch"]) -> Moments:
     """Moments of one record's statistic and, where bounds alter it, of what is released of it."""
     eta = family.natural(theta)
     mean, covariance = _derivatives(family.log_partition, eta)
-    if not isinstance(family, AbstractTruncatedFamily) or not family.is_altered:
+    if not isinstance(family, AbstractTruncatedFamily) or not family.query.is_altered:
         return Moments(mean, covariance)
     sections = [_section(family, eta, *section) for section in _sections(family)]
     total = sum(s.probability for s in sections)
@@ -58,7 +58,7 @@ def released(family: AbstractFamily, theta: Float[Array, "*batch"]) -> Moments:
     if known is not None:
         return Moments(*known)
     mean, covariance = of_record(family, theta)
-    k = len(family.statistics)
+    k = len(family.query.names)
     return Moments(mean[-k:], covariance[-k:, -k:])
 
 
@@ -86,13 +86,13 @@ def _section(
 
 def _sections(family: AbstractTruncatedFamily) -> list[tuple[LogProbability, tuple | None]]:
     """log P(record in the section | θ) and the constant r there, or None where r = t; empty sections are left out."""
-    assert family.bounds is not None
-    (low, high), step = family.bounds, 1.0 if family.is_integer else 0.0
-    is_clamped = family.outside == "clamp"
+    assert family.query.bounds is not None
+    (low, high), step = family.query.bounds, 1.0 if family.query.is_whole else 0.0
+    is_clamped = family.query.outside == "clamp"
     # the last value below and the first above the open interval (clamped records sit on the bounds), or the closed one
     below, above = (low, high) if is_clamped else (low - step, high + step)
     first, last = below + step, above - step
-    has_lower, has_upper = low > family.support[0], high < family.support[1]
+    has_lower, has_upper = low > family.query.support[0], high < family.query.support[1]
 
     def inside(theta):
         if not has_lower:
@@ -107,13 +107,13 @@ def _sections(family: AbstractTruncatedFamily) -> list[tuple[LogProbability, tup
         )
 
     def constant(bound: float) -> tuple:
-        t = family.statistic(jnp.asarray(bound))
+        t = family.query.statistic(jnp.asarray(bound))
         return t if is_clamped else tuple(jnp.zeros_like(v) for v in t)
 
     sections: list[tuple[LogProbability, tuple | None]] = []
     if has_lower:
         sections.append((lambda theta: family.log_below(below, theta), constant(low)))
-    if last >= (first if has_lower else family.support[0]):
+    if last >= (first if has_lower else family.query.support[0]):
         sections.append((inside, None))
     if has_upper:
         sections.append((lambda theta: family.log_above(above, theta), constant(high)))

@@ -65,7 +65,7 @@ class Natural:
 
 def num_listed(family: AbstractScalarFamily, n: float, most: int = _MOST_LISTED) -> int:
     """How many sums n unaltered records can have, 0, 1, 2, …; 0 where they are too many to list, or not whole."""
-    count = float(family.possible(n)[1]) + 1 if family.is_integer and not family.is_altered else math.inf
+    count = float(family.possible(n)[1]) + 1 if family.query.is_whole and not family.query.is_altered else math.inf
     return 2 ** math.ceil(math.log2(count)) if count <= most else 0
 
 
@@ -97,7 +97,7 @@ def likelihood(
     if listed:
         terms, s = log_terms(family, mechanism, y, n, listed), jnp.arange(0.0, listed)
         return jax.vmap(lambda theta: summed(family, terms, s, n, family.natural(theta)))
-    if family.is_integer and (mixed := mechanism.between_counts(y - jnp.floor(y))) is not None:
+    if family.query.is_whole and (mixed := mechanism.between_counts(y - jnp.floor(y))) is not None:
         return _between_counts(family, *mixed, y, n)
 
     def by_contour(theta: Float[Array, ""]) -> contour.Point:
@@ -108,7 +108,7 @@ def likelihood(
         many = (point.variance > _MANY) & (point.mean**2 > _MANY * point.variance)
         return jnp.where(many, point.log_density, near_ends(family.natural(theta)))
 
-    if family.is_integer:
+    if family.query.is_whole:
         near_ends = _near_ends(family, mechanism, y, n)
         return jax.vmap(whole)
     if family.possible(1.0)[0] != 0:

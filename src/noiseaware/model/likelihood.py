@@ -76,7 +76,7 @@ def _check(release: Release, weights: Any) -> None:
         raise ValueError("release must have noise: without it, the likelihood is the family's own.")
     if release.within is not None:
         raise ValueError(f"release must have values and not intervals, got within {release.within}; use infer.")
-    if hasattr(release.family, "x"):
+    if "coefficients" in release.family.parameters:
         raise ValueError(f"release must be of a family without covariates, got {name}; use noiseaware.infer.")
     if needs_weights(release) != (weights is not None):
         wanted = "must be given" if weights is None else "must be left out"
@@ -86,7 +86,7 @@ def _check(release: Release, weights: Any) -> None:
 
 
 def _rows_of(weights: Any, release: Release, size: int, dtype) -> Float[Array, "b k"]:
-    return jnp.broadcast_to(jnp.asarray(weights, dtype), (size, len(release.family.statistics)))
+    return jnp.broadcast_to(jnp.asarray(weights, dtype), (size, len(release.query.names)))
 
 
 def _groups(releases: list[Release]) -> list[list[int]]:
@@ -199,7 +199,7 @@ def _one(evidence: Evidence, y: Float[Array | np.ndarray, "b k"]) -> Callable[..
     family = evidence.family
     if family.exact_by == "counts":
         total = evidence.count
-        shape = counts.shape_for(Dirichlet(np.ones(len(family.statistics))), evidence.mechanism, y, total)
+        shape = counts.shape_for(Dirichlet(np.ones(len(family.query.names))), evidence.mechanism, y, total)
         return lambda own, theta, _: counts.log_likelihood(own.law, own.y, total, theta[None], shape=shape)[0]
     if family.exact_by == "sum":
         placed = evidence.placed().count

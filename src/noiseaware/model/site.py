@@ -30,7 +30,7 @@ def noisy_statistics(name: str, release: Release | Sequence[Release], theta: Any
     releases = [release] if isinstance(release, Release) else list(release)
     weights = None
     if releases and needs_weights(releases[0]):
-        shape = (len(releases), len(releases[0].family.statistics))
+        shape = (len(releases), len(releases[0].query.names))
         weights = numpyro.sample(f"{name}_weight", distributions.Exponential(1.0).expand(shape).to_event(2))
     numpyro.factor(name, log_likelihood(release, theta, weights=weights).sum())
 

@@ -84,7 +84,7 @@ def _quantile(ends: tuple[np.ndarray, np.ndarray], q: float) -> float:
 
 
 def _is_one_sum(family: AbstractFamily) -> bool:
-    return len(family.statistics) == 1
+    return len(family.query.names) == 1
 
 
 def _moved(posterior: AbstractPosterior, column: str) -> str:
@@ -94,7 +94,7 @@ def _moved(posterior: AbstractPosterior, column: str) -> str:
     words = zip(ends, ("below", "above"), bounds, strict=True)
     where = " and ".join(f"{_percent(share)} {side} {number(end)}" for share, side, end in words if share > _TOLD)
     became = "left out" if is_dropped(family) else "moved to the bound"
-    of_column = shown(column) if family.columns else "the records"
+    of_column = shown(column) if family.query.columns else "the records"
     told = f"The fit takes {_percent(sum(ends))} of {of_column} for values beyond the bounds, {became} ({where})"
     doubt = "If so many are not there, the column is not of this family"
     if is_dropped(family):
@@ -108,8 +108,7 @@ def _moved(posterior: AbstractPosterior, column: str) -> str:
 
 
 def _bounds(family: AbstractFamily, column: str) -> tuple[float, float]:
-    intervals = getattr(family, "intervals", None) or (family.bounds,)  # type: ignore[attr-defined]
-    return dict(zip(family.columns or (column,), intervals, strict=True))[column]
+    return dict(zip(family.query.columns or (column,), family.query.intervals or (), strict=True))[column]
 
 
 def _percent(share: float) -> str:

@@ -78,8 +78,8 @@ def _draws(posterior: AbstractPosterior, attributes: dict) -> "xr.Dataset":
 def _observed(posterior: AbstractPosterior) -> "xr.Dataset":
     import xarray as xr
 
-    names = list(posterior.release.family.statistics)
-    names += [f"{name}_{i}" for i, other in enumerate(posterior.others, 2) for name in other.family.statistics]
+    names = list(posterior.release.query.names)
+    names += [f"{name}_{i}" for i, other in enumerate(posterior.others, 2) for name in other.query.names]
     values = np.concatenate([release.values for release in posterior.releases])
     return xr.Dataset({"y": (("statistic",), values)}, {"statistic": np.array(names)})
 

@@ -53,7 +53,7 @@ def tail(release: Release, prior: AbstractPrior) -> float | None:
     with np.errstate(all="ignore"):  # quantiles of a prior without a tail may be 0 or infinite: they are left out
         prior = family.completed(prior)
         laws = predictive_sum.laws(family, prior, n)
-        is_closed = bool(laws) and release.n_mechanism is None and not family.is_altered
+        is_closed = bool(laws) and release.n_mechanism is None and not family.query.is_altered
         if is_closed:
             found = [_two_sided(release, k, None, law) for k, law in laws.items()]
             if None not in found:
@@ -97,7 +97,7 @@ def _probability(
 
 def _half(release: Release) -> float:
     """Half a step between values that a release can have."""
-    steps = [release.grid] * release.mechanism.is_discrete + [1.0] * release.family.is_integer
+    steps = [release.grid] * release.mechanism.is_discrete + [1.0] * release.query.is_whole
     return 0.5 * max(steps, default=0.0)
 
 
@@ -142,7 +142,7 @@ def _sums(family: AbstractFamily, prior: Any) -> dict[int, Sum]:
             draws = {"shape": np.repeat(shape, len(rate)), "rate": np.tile(rate, len(shape))}
             return _with_squares(family, weight, draws)
         case MultivariateNormal():
-            return _of_columns(family, prior, family.pairs)
+            return _of_columns(family, prior, family.query.pairs)
         case LinearRegression() | AbstractGeneralizedLinear():
             return _of_regression(family, *family.parted(prior))
     return {}
@@ -179,16 +179,16 @@ def _of_records(family: AbstractScalarFamily, prior: AbstractScalarPrior) -> dic
     if cumulants is None:
         return {}
     mean, variance, third = cumulants
-    if (found := family.recorded({family.parameters[0]: theta})) is not None and family.bounds is not None:
+    if (found := family.recorded({family.parameters[0]: theta})) is not None and family.query.bounds is not None:
         mean, variance = _summed(family, found, found.mean)
-        low, high = family.bounds
+        low, high = family.query.bounds
         third = np.minimum(third, (high - low) * variance)  # |κ₃| of what lies between two ends
     return {0: Sum(weight, mean, variance, third)}
 
 
 def _summed(family, found: Recorded, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of what is summed of a record, given those of the recorded values: 0 where it was dropped."""
-    if getattr(family, "outside", "clamp") == "clamp":
+    if family.query.outside == "clamp":
         return values, found.variance
     inside = 1 - found.moved
     return inside * values, inside * (found.variance + (1 - inside) * values**2)
@@ -202,9 +202,9 @@ def _with_squares(family, weight: np.ndarray, draws: dict[str, np.ndarray]) -> d
         if mean is None or variance is None:
             mean, variance = draws["shape"] / draws["rate"], draws["shape"] / draws["rate"] ** 2
         found = unaltered(mean, variance)
-    (centre,), (half,) = family.centre, family.half
+    (centre,), (half,) = family.query.centre, family.query.half
     inner = found._replace(mean=(found.mean - centre) / half, variance=found.variance / half**2)
-    is_bounded = family.intervals is not None
+    is_bounded = family.query.intervals is not None
     first = _summed(family, inner, inner.mean)
     return dict(enumerate(_pair(weight, *first, is_bounded=is_bounded)))
 
@@ -215,8 +215,8 @@ def _of_columns(family: MultivariateNormal, prior, pairs, dimension: int | None 
     places = {pair: (dimension or d) + k for k, pair in enumerate(pairs)}
     for j in range(d):
         weight, draws = _normal_nodes(float(np.asarray(prior.mean)[j]), columns[j][1], float(prior.count))
-        mean = (draws["mean"] - family.centre[j]) / family.half[j]
-        variance, is_bounded = draws["variance"] / family.half[j] ** 2, family.intervals is not None
+        mean = (draws["mean"] - family.query.centre[j]) / family.query.half[j]
+        variance, is_bounded = draws["variance"] / family.query.half[j] ** 2, family.query.intervals is not None
         if is_bounded:
             mean, variance, *_ = normal(mean, variance, (-1.0, 1.0))
         sums[j], sums[places[j, j]] = _pair(weight, mean, variance, is_bounded=is_bounded)
@@ -227,8 +227,8 @@ def _of_regression(family, line: Any, covariates: AbstractPrior) -> dict[int, Su
     """Return what a record adds to the sums of covariates and, where it is linear, of y."""
     if not isinstance(covariates, NormalInverseWishart):
         return {}
-    intervals = None if family.intervals is None else family.intervals[:-1]
-    sums = _of_columns(MultivariateNormal(family.x, intervals), covariates, family.pairs, family.dimension)
+    intervals = None if family.query.intervals is None else family.query.intervals[:-1]
+    sums = _of_columns(MultivariateNormal(family.x, intervals), covariates, family.query.pairs, family.dimension)
     return sums | (_of_response(family, line, covariates) if family.predictor is not None else {})
 
 
@@ -245,12 +245,12 @@ def _of_response(family, line: NormalInverseGamma, covariates: NormalInverseWish
         (_DRAWS, p)
     )
     mean = (theta[:, :-1] * middles).sum(1) + theta[:, -1]
-    u = (mean - family.centre[-1]) / family.half[-1]
-    variance = ((theta[:, :-1] ** 2 * spreads).sum(1) + rest) / family.half[-1] ** 2
-    if family.intervals is not None:
+    u = (mean - family.query.centre[-1]) / family.query.half[-1]
+    variance = ((theta[:, :-1] ** 2 * spreads).sum(1) + rest) / family.query.half[-1] ** 2
+    if family.query.intervals is not None:
         u, variance, *_ = normal(u, variance, (-1.0, 1.0))
-    pair = _pair(np.ones(_DRAWS), u, variance, is_bounded=family.intervals is not None)
-    return dict(zip((p, family.dimension + family.pairs.index((p, p))), pair, strict=True))
+    pair = _pair(np.ones(_DRAWS), u, variance, is_bounded=family.query.intervals is not None)
+    return dict(zip((p, family.dimension + family.query.pairs.index((p, p))), pair, strict=True))
 
 
 def _pair(weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, is_bounded: bool) -> tuple[Sum, Sum]:

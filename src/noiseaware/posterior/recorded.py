@@ -29,7 +29,8 @@ def numbers(family: AbstractFamily, draws: dict[str, np.ndarray], *, is_altered:
     kinds = {MEAN: found.mean} | ({VARIANCE: found.variance} if _has_squares(family) else {})
     if found.mean.ndim == 1:
         return kinds
-    return {f"{kind}[{c}]": values[..., j] for kind, values in kinds.items() for j, c in enumerate(family.columns)}
+    names = list(enumerate(family.query.columns))
+    return {f"{kind}[{c}]": values[..., j] for kind, values in kinds.items() for j, c in names}
 
 
 def moved(family: AbstractFamily, draws: dict[str, np.ndarray]) -> dict[str, tuple[float, float]]:
@@ -44,7 +45,7 @@ def beyond(family: AbstractFamily, draws: dict[str, np.ndarray]) -> dict[str, tu
         found: Recorded | None = family.recorded(draws)
     if found is None:
         return {}
-    columns = family.columns or ("x",)
+    columns = family.query.columns or ("x",)
     ends = (np.reshape(np.asarray(part), (-1, len(columns))).T for part in (found.below, found.above))
     return dict(zip(columns, zip(*ends, strict=True), strict=True))
 
@@ -64,8 +65,8 @@ def prior_draws(family: AbstractFamily, prior: AbstractPrior) -> dict[str, np.nd
 
 def is_dropped(family: AbstractFamily) -> bool:
     """True if a record outside the bounds adds nothing to the sums."""
-    return getattr(family, "outside", "clamp") == "drop"
+    return family.query.outside == "drop"
 
 
 def _has_squares(family: AbstractFamily) -> bool:
-    return len(family.statistics) > len(family.columns or ("x",))
+    return len(family.query.names) > len(family.query.columns or ("x",))

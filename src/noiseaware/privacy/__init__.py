@@ -1,5 +1,7 @@
 """Promises of privacy: how much, to whom, and what one implies of another."""
 
+from noiseaware.privacy.agreement import Agreement as Agreement
+from noiseaware.privacy.agreement import agreed as agreed
 from noiseaware.privacy.promise import N_SHARE as N_SHARE
 from noiseaware.privacy.promise import PROMISES as PROMISES
 from noiseaware.privacy.promise import Approximate as Approximate

@@ -71,13 +71,13 @@ def _places(posterior: AbstractPosterior, family: LinearRegression) -> tuple[np.
     release, p = posterior.release, len(family.x)
     with jax.enable_x64(True):
         mean, scatter = family.split(family.project(jnp.asarray(release.values), release.likely_n), release.likely_n)
-    mean = (family.centre + family.half * np.asarray(mean))[:p]
-    sd = (family.half * np.sqrt(np.diag(np.asarray(scatter)) / release.likely_n))[:p]
+    mean = (family.query.centre + family.query.half * np.asarray(mean))[:p]
+    sd = (family.query.half * np.sqrt(np.diag(np.asarray(scatter)) / release.likely_n))[:p]
     usual = np.stack([mean - 2 * sd, mean + 2 * sd], axis=-1)
-    if family.intervals is None:
+    if family.query.intervals is None:
         return mean, np.stack([mean - 3 * sd, mean + 3 * sd], axis=-1), usual
-    ends = np.array(family.intervals[:p])
-    return family.centre[:p], ends, usual.clip(ends[:, :1], ends[:, 1:])
+    ends = np.array(family.query.intervals[:p])
+    return family.query.centre[:p], ends, usual.clip(ends[:, :1], ends[:, 1:])
 
 
 def _panel(axes: "Axes", posterior: AbstractPosterior, rows: np.ndarray, j: int, truths: dict[str, float]) -> None:
@@ -128,7 +128,7 @@ def _scatter(axes: "Axes", family: LinearRegression, name: str, data) -> None:
 
 
 def _note(family: LinearRegression, count: int, *, is_one: bool) -> str:
-    where = "in the middle" if family.intervals is None else "at the centre of their bounds"
+    where = "in the middle" if family.query.intervals is None else "at the centre of their bounds"
     note = f"The other covariates are held {where}. " * (len(family.x) > 1)
     note += "Most records: 2 sd about the mean, by the noisy moments."
     return note + f" The first {count} of {len(family.x)} covariates." * (not is_one and count < len(family.x))

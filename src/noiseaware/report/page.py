@@ -108,7 +108,7 @@ def _title(posterior: AbstractPosterior) -> str:
     family = posterior.release.family
     if (line := family.predictor) is not None:
         return f"What the release of {shown(line.y)} given {several(line.x)} supports"
-    of = f" of {several(family.columns)}" if family.columns else ""
+    of = f" of {several(family.query.columns)}" if family.query.columns else ""
     return f"What the release{of} supports"
 
 

@@ -23,7 +23,7 @@ def belief(release: Release, prior: AbstractPrior) -> str:
     if str(covariates) != str(vague):
         return _shortened(f"{own} (covariates: {covariates})")
     spread = "about 0 with a spread of about 1, vaguely, since nothing was said"
-    return _shortened(f"{own} (covariates: normal, {'spread from the bounds' if family.is_altered else spread})")
+    return _shortened(f"{own} (covariates: normal, {'spread from the bounds' if family.query.is_altered else spread})")
 
 
 def _shortened(text: str) -> str:

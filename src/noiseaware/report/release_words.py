@@ -7,7 +7,6 @@ import numpy as np
 
 from noiseaware.evidence.possible import FAR, farthest
 from noiseaware.evidence.release import Release
-from noiseaware.family import AbstractFamily, AbstractNumberFamily
 from noiseaware.privacy import plain
 from noiseaware.report.number import number, shown
 
@@ -20,11 +19,11 @@ def noise(release: Release) -> str:
     if not release.mechanism.is_noisy:
         return "none: these are the true values" if release.within is None else "none, but only intervals are known"
     law, scale = release.mechanism.title, release.mechanism.spread_title
-    each = " on each statistic" if len(release.family.statistics) > 1 else ""
-    scales, entries = np.unique(release.noise_scale), getattr(release.family, "entries", ())
+    each = " on each statistic" if len(release.query.names) > 1 else ""
+    scales, entries = np.unique(release.noise_scale), np.broadcast_to(release.query.entries, len(release.steps))
     if len(scales) == 1:
         return f"{law}, {scale} {number(float(scales[0]))}{each}"
-    products = np.unique(np.asarray(release.noise_scale)[np.asarray(entries) == 2]) if entries else ()
+    products = np.unique(np.asarray(release.noise_scale)[entries == 2])
     if len(scales) == 2 and len(products) == 1 and products[0] == scales[0]:
         low, high = number(float(scales[0])), number(float(scales[1]))
         return f"{law}, {scale} {high} on sums and squares and {low} on products of two columns"
@@ -57,27 +56,21 @@ def _person(release: Release) -> str | None:
 
 def outside(release: Release) -> str:
     """The bounds, and what becomes of a record outside them."""
-    family = release.family
-    if family.is_choice:
+    query = release.query
+    if query.levels is not None:
         other = "; any other record counts as the first" if release.origin.missing is None else ""
-        return f"levels {', '.join(shown(v) for v in _levels(family))}{other}"
-    if (intervals := getattr(family, "intervals", None)) and len(intervals) > 1:
-        named = zip(family.columns, intervals, strict=True)
+        return f"levels {', '.join(shown(v) for v in query.levels)}{other}"
+    if query.intervals is None:
+        return "none"
+    if len(query.intervals) > 1:
+        named = zip(query.columns, query.intervals, strict=True)
         each = ", ".join(f"{shown(column)} {number(low)} to {number(high)}" for column, (low, high) in named)
         return f"{each}; a number outside is moved to the nearer bound"
-    if not isinstance(family, AbstractNumberFamily) or family.bounds is None:
-        return "none"
-    interval = f"{number(family.bounds[0])} to {number(family.bounds[1])}"
-    if not family.is_altered:
+    (interval,) = (f"{number(low)} to {number(high)}" for low, high in query.intervals)
+    if not query.is_altered:
         return f"{interval}, which every record keeps"
-    becomes = "moved to the nearer bound" if family.outside == "clamp" else "left out of the sum"
+    becomes = "moved to the nearer bound" if query.outside == "clamp" else "left out of the sum"
     return f"{interval}; a record outside is {becomes}"
-
-
-def _levels(family: AbstractFamily) -> tuple:
-    """Return the levels whose probabilities are the parameter."""
-    ((_, levels),) = family.axes[family.parameters[0]]
-    return levels
 
 
 def missing(release: Release) -> str | None:
@@ -94,7 +87,7 @@ def missing(release: Release) -> str | None:
         case counted:
             named = [f"{shown(column)} {number(float(value))}" for column, value in counted]
             more = f" and {len(named) - _MOST_RELEASED} more" if len(named) > _MOST_RELEASED else ""
-            lows = [low for low, _ in getattr(release.family, "intervals", None) or ()]
+            lows = [low for low, _ in release.query.intervals or ()]
             rule = ", the lower bounds" if [value for _, value in counted] == lows else ""
             became = f"counts as {', '.join(named[:_MOST_RELEASED])}{more}{rule}"
     return f"a cell that is {_no_value(release)} {became}"
@@ -102,11 +95,11 @@ def missing(release: Release) -> str | None:
 
 def _no_value(release: Release) -> str:
     """Say which cells are missing, by the kinds of the columns."""
-    family, origin = release.family, release.origin
-    if family.is_choice:
+    query, origin = release.query, release.origin
+    if query.levels is not None:
         return "none of the levels"
-    if set(family.yes_or_no) != set(family.columns):
-        return "empty or unreadable" if family.yes_or_no else "empty or no number"
+    if set(query.yes_or_no) != set(query.columns):
+        return "empty or unreadable" if query.yes_or_no else "empty or no number"
     if origin.true and not origin.false:
         return "empty"
     return f"neither yes{_in_brackets(origin.true)} nor no{_in_brackets(origin.false)}"
@@ -119,13 +112,13 @@ def _in_brackets(words: Sequence[str]) -> str:
 
 def _value(release: Release, value: float | str) -> str:
     """State the value of a missing cell of the one column, and its part in the family."""
-    family = release.family
-    if family.is_choice:
-        return shown(value) + ", the first level" * (value == _levels(family)[0])
-    if family.yes_or_no:
+    query = release.query
+    if query.levels is not None:
+        return shown(value) + ", the first level" * (value == query.levels[0])
+    if query.yes_or_no:
         return "yes" if value else "no"
-    bounds = getattr(family, "bounds", None) or (math.nan, math.nan)
-    return number(float(value)) + ", the lower bound" * (value == bounds[0])
+    lows = [low for low, _ in query.intervals or ()]
+    return number(float(value)) + ", the lower bound" * (value in lows)
 
 
 def convention(release: Release) -> str | None:
@@ -151,27 +144,27 @@ def yes(release: Release) -> str | None:
 
 def released(release: Release, most: int | None = None) -> str:
     """The noisy statistics by name, or the first of them."""
-    pairs = list(zip(release.family.statistics, release.values, release.known, strict=True))
+    pairs = list(zip(release.query.names, release.values, release.known, strict=True))
     told = ", ".join(f"{shown(name)} = {number(float(value))}{known}" for name, value, known in pairs[:most])
     return told if most is None or len(pairs) <= most else f"{told} and {len(pairs) - most} more"
 
 
 def _units(release: Release) -> str:
     """Name the units of second moments."""
-    is_scaled = getattr(release.family, "intervals", None) is not None
+    is_scaled = release.query.is_scaled and release.query.intervals is not None
     return " (of numbers in units of half the bounds' width from their centre)" * is_scaled
 
 
 def facts(release: Release) -> list[tuple[str, str]]:
     """Everything that a release says, as label and text."""
     origin = release.origin
-    column = ", ".join(shown(c) for c in release.family.columns)
+    column = ", ".join(shown(c) for c in release.query.columns)
     ground = "set in public" if origin.bounds == "public" else _chosen(release)
-    is_bounded = getattr(release.family, "bounds", None) or getattr(release.family, "intervals", None)
+    is_bounded = release.query.intervals is not None
     known = [
-        ("Columns" if len(release.family.columns) > 1 else "Column", column or None),
+        ("Columns" if len(release.query.columns) > 1 else "Column", column or None),
         ("Group", ", ".join(f"{shown(c)} = {shown(str(level))}" for c, level in origin.group) or None),
-        ("Records", f"{records(release)}, {release.family.records or shown(release.family.name)}"),
+        ("Records", f"{records(release)}, {release.question.records or shown(release.question.name)}"),
         ("Persons", _person(release)),
         *((name.capitalize(), number(v)) for name in ("trials", "variance", "shape") if (v := _known(release, name))),
         ("Bounds", f"{outside(release)} ({ground})" if is_bounded else outside(release)),
@@ -199,13 +192,13 @@ def _chosen(release: Release) -> str:
 
 def brief(release: Release) -> str:
     """Write a release in one line."""
-    column = f" of {shown(', '.join(release.family.columns))}" if release.family.columns else ""
+    column = f" of {shown(', '.join(release.query.columns))}" if release.query.columns else ""
     promise = f", {release.guarantee}" if release.guarantee else ""
-    head = f"{release.family.name.replace('_', ' ')} release{column}: n = {records(release)}"
+    head = f"{release.question.name.replace('_', ' ')} release{column}: n = {records(release)}"
     if release.origin.group:
         head += f", {', '.join(f'{shown(c)} = {shown(str(level))}' for c, level in release.origin.group)}"
-    if release.origin.bounds == "private" and (bounds := getattr(release.family, "bounds", None)):
-        head += f", bounds {number(bounds[0])} to {number(bounds[1])} chosen privately"
+    for low, high in (release.query.intervals or ()) if release.origin.bounds == "private" else ():
+        head += f", bounds {number(low)} to {number(high)} chosen privately"
     return f"{head}, {released(release, _MOST_RELEASED)}, noise {noise(release)}{promise}"
 
 
@@ -217,7 +210,7 @@ def impossible(release: Release) -> str | None:
     if found.distance <= FAR and release.n_mechanism is not None:
         return None  # of some number of records, it may be one that a table has
     if found.statistic is None:
-        if release.family.is_choice:
+        if release.query.levels is not None:
             subject, why = "The released counts", f", since they add up to {number(found.value)} and not to n"
         else:
             subject, why = "The released sums", ", since a variance would be negative"
@@ -234,5 +227,5 @@ def impossible(release: Release) -> str | None:
 
 
 def _known(release: Release, name: str) -> float | None:
-    """A constant of the family that is known beforehand."""
-    return None if (name, release.family.name) == ("trials", "bernoulli") else getattr(release.family, name, None)
+    """Return a constant of the family that is known beforehand."""
+    return release.question.settings().get(name)

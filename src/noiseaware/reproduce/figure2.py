@@ -57,7 +57,7 @@ def compute(*, seed: int = 0) -> list[Trace]:
 
 def _trace(key, name: str, family: AbstractFamily, prior: AbstractPrior, truth: float) -> Trace:
     key_table, key_chains, key_exact = jax.random.split(key, 3)
-    mechanism = Laplace(family.sensitivity() / EPSILON)
+    mechanism = Laplace(float(family.query.sensitivity()) / EPSILON)
     evidence = Evidence(family, mechanism, None, Public(N))
     y = simulate(key_table, evidence, prior, 1, theta=jnp.asarray(truth)).y
     chains = gibbs.chains(

@@ -191,7 +191,7 @@ def _batch(key: Key[Array, ""], method: str, setting: Setting, size: int, num_dr
     by = evaluated(method, family)
     drawn = np.asarray(draws(key_draws, by, planned, PRIOR, trials, num_draws=num_draws))
     seconds = time.perf_counter() - started
-    keys, own = jax.random.split(key_other, size), trials.s[:, : len(regression.statistics)]
+    keys, own = jax.random.split(key_other, size), trials.s[:, : len(regression.query.names)]
     true = Evidence(regression, Identity(), own, Public(setting.n))
     other = nonprivate.batch(keys, true, PRIOR, num_draws=num_draws)
     return _ranks(key_ties, trials, drawn), _distances(drawn, np.asarray(other)), seconds
@@ -202,7 +202,7 @@ def noisy_family(
 ) -> tuple[LinearRegression | LinearRegressionFourth, Laplace]:
     """The family released for a method, and its noise: Gibbs-SS-Noisy alone has fourth moments of covariates."""
     if method != "gibbs_ss_noisy":
-        return regression, Laplace(regression.sensitivity() / epsilon)
+        return regression, Laplace(float(regression.query.sensitivity()) / epsilon)
     family = LinearRegressionFourth(regression)
     return family, Laplace(family.noise_scales(epsilon))  # type: ignore[arg-type]
 

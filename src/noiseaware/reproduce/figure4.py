@@ -121,7 +121,7 @@ def _point(
     believed = COVARIATES[covariates]
     given = REGRESSION if believed is None else Independent(regression=REGRESSION, covariates=believed)
     prior = FAMILY.completed(given)
-    s = jnp.stack([column.sum(-1) for column in family.alter(jnp.asarray(np.moveaxis(train, 1, 0)))], axis=-1)
+    s = jnp.stack([column.sum(-1) for column in family.query.alter(jnp.asarray(np.moveaxis(train, 1, 0)))], axis=-1)
     noise = jax.vmap(lambda k: mechanism.sample(k, s.shape[1:]))(jax.random.split(key_noise, len(s)))
     trials = Trials(jnp.zeros(len(s)), s, s, s + noise)
     by, planned = evaluated(method, family), Evidence(family, mechanism, None, Public(TRAIN))

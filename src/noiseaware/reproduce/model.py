@@ -78,7 +78,7 @@ MODELS = (
 def trials(key: Key[Array, ""], model: Model, n: int, epsilon: float, size: int) -> Trials:
     """Tables and releases of one setting."""
     key_theta, key_tables = jax.random.split(key)
-    scale = model.family.sensitivity() / epsilon
+    scale = float(model.family.query.sensitivity()) / epsilon
     prior, theta = model.prior, None
     if model.is_scaled:
         assert isinstance(model.prior, Gamma)

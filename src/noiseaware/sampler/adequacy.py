@@ -69,7 +69,7 @@ class Adequacy:
         """What HMC neglects."""
         family = self.evidence.family
         is_quadratic = family.as_quadratic(self.prior) is not None
-        if self.evidence.is_noiseless or (is_quadratic and not family.is_altered):
+        if self.evidence.is_noiseless or (is_quadratic and not family.query.is_altered):
             return Doubt(0.0, 0.0)
         normality, clamping = float(self._errors.normality), float(self._errors.clamping)
         if self.clips:
@@ -100,9 +100,9 @@ class Adequacy:
 def has_choice(family: AbstractFamily, prior: AbstractPrior) -> bool:
     """Whether HMC can take moved records as they are or as unmoved; as they are, the sums of them are normal."""
     if isinstance(family, AbstractGeneralizedLinear):
-        return family.is_altered and len(family.x) <= _MOST_COVARIATES
+        return family.query.is_altered and len(family.x) <= _MOST_COVARIATES
     knows = isinstance(family, MultivariateNormal | LinearRegression)
-    return knows and family.is_altered and not has_given_moments(prior)
+    return knows and family.query.is_altered and not has_given_moments(prior)
 
 
 def has_given_moments(prior: AbstractPrior) -> bool:
@@ -131,7 +131,7 @@ def _parameters(evidence: Evidence, prior) -> tuple[Float[Array, "m ..."], Float
     """Return parameters of an even mixture of the prior and the naive posterior, and the log of each one's weight."""
     family, y, n = evidence.family, evidence.y, evidence.n
     key_theta, key_near = jax.random.split(jax.random.key(0))
-    count = _PARAMETERS if len(family.statistics) <= _MANY else _FEW_PARAMETERS
+    count = _PARAMETERS if len(family.query.names) <= _MANY else _FEW_PARAMETERS
     theta, near = prior.sample(key_theta, (count,)), prior
     if y is not None:
         near = family.update(prior, family.project(y, n), n)
@@ -150,7 +150,7 @@ def _seen(key: Key[Array, ""], evidence: Evidence, theta: Float[Array, "..."]) -
     """Return the errors at one parameter, and log p(y | θ) as if the sums were normal."""
     family, mechanism, n = evidence.family, evidence.mechanism, evidence.n
     x = family.sample(key, theta, _RECORDS)
-    t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.modelled, family.alter))
+    t, r = (jnp.stack([column.astype(theta.dtype) for column in f(x)]) for f in (family.modelled, family.query.alter))
     mean = r.mean(1)
     away = r - mean[:, None]
     inverse = _inverse_root(mechanism, n * away @ away.T / _RECORDS)

@@ -108,7 +108,8 @@ def _replace(
     family, mechanism, y = evidence.family, evidence.mechanism, evidence.y
     n = x.shape[-1]
     new = family.sample(key_new, theta, n)
-    old_r, new_r = (jnp.stack([column.astype(y.dtype) for column in family.alter(records)]) for records in (x, new))
+    alter = family.query.alter
+    old_r, new_r = (jnp.stack([column.astype(y.dtype) for column in alter(records)]) for records in (x, new))
     num_blocks = -(-n // block)
     padded = jnp.pad(new_r - old_r, ((0, 0), (0, num_blocks * block - n)))
     moves = padded.reshape(y.size, num_blocks, block).sum(-1).T
@@ -138,7 +139,9 @@ def _move(
     imagined = family.sample(key_imagined, state.theta, most)
     theta = family.given_records(key_theta, prior, imagined, jnp.arange(0.0, most) < m)
     x = family.carried(key_carried, state.x, state.theta, theta)
-    log_ratio = _log_ratio(evidence.mechanism, *(y - _total(family.alter(records), y) for records in (x, state.x)))
+    log_ratio = _log_ratio(
+        evidence.mechanism, *(y - _total(family.query.alter(records), y) for records in (x, state.x))
+    )
     # what is not a number is taken, so that it is seen
     is_taken = ~(jnp.log(jax.random.uniform(key_accept, (), y.dtype)) > log_ratio)
     theta, x = (jnp.where(is_taken, new, old) for new, old in ((theta, state.theta), (x, state.x)))
@@ -179,7 +182,7 @@ def _spreads(key: Key[Array, ""], family: AbstractFamily, prior: AbstractPrior) 
     def one(key: Key[Array, ""]) -> Float[Array, " k"]:
         key_theta, key_records = jax.random.split(key)
         theta = prior.sample(key_theta)
-        released = family.alter(family.sample(key_records, theta, n))
+        released = family.query.alter(family.sample(key_records, theta, n))
         return jnp.stack([column.astype(theta.dtype) for column in released]).std(1)
 
     return jnp.maximum(jnp.median(jax.vmap(one)(jax.random.split(key, size)), axis=0), 1e-12)

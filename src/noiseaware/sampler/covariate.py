@@ -52,7 +52,7 @@ def check(evidence: Evidence, prior: AbstractPrior) -> None:
         return
     for column, ends in moved(evidence, prior).items():
         if column in family.x and (share := sum(ends)) > MOST:
-            low, high = dict(zip(family.columns, family.intervals or (), strict=True))[column]
+            low, high = dict(zip(family.query.columns, family.query.intervals or (), strict=True))[column]
             wider = f"({2 * low - high:g}, {2 * high - low:g})"
             raise ValueError(
                 f"bounds of {shown(column)} must hold at least {100 * (1 - MOST):g} % of the normal law that the "
@@ -65,14 +65,14 @@ def check(evidence: Evidence, prior: AbstractPrior) -> None:
 def moved(evidence: Evidence, prior: AbstractPrior) -> dict[str, tuple[float, float]]:
     """Return the shares of each column's records that a regression takes for lying below and above its bounds."""
     family, believed = evidence.family, _covariates(evidence, prior)
-    if believed is None or family.intervals is None or evidence.is_noiseless:  # type: ignore[attr-defined]
+    if believed is None or family.query.intervals is None or evidence.is_noiseless:  # type: ignore[attr-defined]
         return {}
-    places = {pair: family.dimension + i for i, pair in enumerate(family.pairs)}  # type: ignore[attr-defined]
-    of_y = MultivariateNormal(family.columns[-1:], family.intervals[-1:])  # type: ignore[attr-defined]
-    believed += _beliefs(believed_covariates(of_y), of_y.centre, of_y.half)
+    places = {pair: family.dimension + i for i, pair in enumerate(family.query.pairs)}  # type: ignore[attr-defined]
+    of_y = MultivariateNormal(family.query.columns[-1:], family.query.intervals[-1:])  # type: ignore[attr-defined]
+    believed += _beliefs(believed_covariates(of_y), of_y.query.centre, of_y.query.half)
     return {
         column: _shares(belief, *_averages(evidence, [j, places[j, j]]))
-        for j, (column, belief) in enumerate(zip(family.columns, believed, strict=True))
+        for j, (column, belief) in enumerate(zip(family.query.columns, believed, strict=True))
         if (j, j) in places
     }
 
@@ -85,7 +85,7 @@ def _covariates(evidence: Evidence, prior: AbstractPrior) -> list[Belief] | None
     believed = family.completed(prior).parts["covariates"]
     if not isinstance(believed, NormalInverseWishart):
         return None
-    return _beliefs(believed, family.centre[:-1], family.half[:-1])
+    return _beliefs(believed, family.query.centre[:-1], family.query.half[:-1])
 
 
 def _beliefs(believed: NormalInverseWishart, centre: np.ndarray, half: np.ndarray) -> list[Belief]:

@@ -74,12 +74,12 @@ def _index(evidence: Evidence, coefficients: np.ndarray) -> tuple[float, float]:
     """Mean and sd of a, from the released moments of the covariates."""
     family: AbstractGeneralizedLinear = evidence.family  # type: ignore[assignment]
     p, n = len(family.x), evidence.n
-    places = {pair: family.dimension + i for i, pair in enumerate(family.pairs)}
+    places = {pair: family.dimension + i for i, pair in enumerate(family.query.pairs)}
     whole = np.array([[places[min(i, j), max(i, j)] for j in range(p)] for i in range(p)])
     mean = np.asarray(evidence.y)[:p] / n
-    slopes = coefficients[:-1] * family.half[:-1]
+    slopes = coefficients[:-1] * family.query.half[:-1]
     variance = slopes @ (np.asarray(evidence.y)[whole] / n - np.outer(mean, mean)) @ slopes
-    middle = coefficients[-1] + coefficients[:-1] @ family.centre[:-1] + slopes @ mean
+    middle = coefficients[-1] + coefficients[:-1] @ family.query.centre[:-1] + slopes @ mean
     return float(middle), float(np.sqrt(max(variance, _FLATTEST)))
 
 

@@ -47,7 +47,7 @@ def draws_given(
 
 def explanation(evidence: Evidence) -> str | None:
     """Return None when the draws are exact, else one sentence that says what is neglected."""
-    if evidence.is_noiseless and evidence.family.is_altered:
+    if evidence.is_noiseless and evidence.family.query.is_altered:
         return "Without noise, the clamped or dropped records are taken as if they had not been altered."
     return evidence.neglected
 

@@ -167,7 +167,7 @@ class Gibbs(AbstractSampler):
 
     def serves(self, family: AbstractFamily) -> bool:
         """Return True for any exponential family but those of several columns, which the samplers of 2019 serve."""
-        return len(family.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
+        return len(family.query.columns) <= 1 and family.is_natural and not isinstance(family, AbstractQuadraticFamily)
 
     def route(self, evidence: Evidence, prior: AbstractPrior) -> Route:
         """Return a route with a sentence always: with few records and a vague prior draws can be far from the truth."""

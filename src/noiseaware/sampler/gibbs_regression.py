@@ -135,7 +135,7 @@ def chains(
     """Return coefficients and variance in the units of x and y, of one chain for each key and y."""
     family, n = evidence.family, evidence.count.value
     regression = _regression(family)
-    own = len(regression.statistics)
+    own = len(regression.query.names)
     # further statistics are read by `believe` alone
     noise = jax.tree.map(lambda leaf: leaf[:own] if jnp.ndim(leaf) else leaf, evidence.law)
 
@@ -192,7 +192,7 @@ class AbstractGibbsRegression(AbstractSampler):
         sentence = f"The statistics are taken as normal given θ (central limit theorem), {self.sentence}."
         if evidence.is_noiseless:
             sentence += " There is no noise."
-        elif _regression(evidence.family).is_altered:
+        elif _regression(evidence.family).query.is_altered:
             sentence += " Records outside the bounds are taken as if they had not been moved to them."
         return Route(self, sentence)
 

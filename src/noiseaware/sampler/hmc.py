@@ -186,13 +186,13 @@ def has_converged(v: Float[np.ndarray, "num_draws c k"]) -> bool:
 
 def serves(family: AbstractFamily) -> bool:
     """Whether there is a target: second moments, or one column and a prior with real coordinates."""
-    has_coordinates = len(family.columns) <= 1 and issubclass(family.conjugate, AbstractRealPrior)
+    has_coordinates = len(family.query.columns) <= 1 and issubclass(family.conjugate, AbstractRealPrior)
     return isinstance(family, AbstractQuadraticFamily | AbstractGeneralizedLinear) or has_coordinates
 
 
 def _is_frozen(family: AbstractFamily) -> bool:
     """Return True if third and fourth moments of clamped records of so many statistics are frozen."""
-    return isinstance(family, frozen_moment.HOLDS) and len(family.statistics) > _MOST_WORKED_OUT
+    return isinstance(family, frozen_moment.HOLDS) and len(family.query.names) > _MOST_WORKED_OUT
 
 
 Frozen = Float[Array, "k k"] | None
@@ -364,7 +364,7 @@ def _of_points(adequacy: Adequacy) -> str:
 def _of_covariates(adequacy: Adequacy) -> str:
     """Return what a generalized linear model takes for granted, and how wrong that is here."""
     sentence = "The covariates are taken as normal"
-    if adequacy.evidence.family.is_altered and not adequacy.clips:
+    if adequacy.evidence.family.query.is_altered and not adequacy.clips:
         sentence += ", and as if none outside the bounds had been moved to them"
     reason = adequacy.doubt.reason
     return f"{sentence}." if reason is None else f"{sentence}. {reason}"

@@ -64,9 +64,9 @@ def _model(evidence: Evidence, prior: Independent, n: int) -> None:
     e = _normal("records", family.dimension, n)
     x = mean[:, None] + root @ e[:-1]
     u = [*x, theta[:-1] @ x + theta[-1] + jnp.sqrt(variance) * e[-1]]
-    if family.intervals is not None:
+    if family.query.intervals is not None:
         u = [column.clip(-1.0, 1.0) for column in u]
-    s = jnp.stack([column.sum() for column in family.monomials(u)])
+    s = jnp.stack([column.sum() for column in family.query.monomials(u)])
     numpyro.factor("release", evidence.mechanism.log_density(evidence.y - s).sum())
 
 

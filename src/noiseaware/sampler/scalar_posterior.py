@@ -56,7 +56,7 @@ def _given_count(evidence: Evidence, n: Numeric, listed: int = 0) -> tuple[Likel
     """Return both for n records."""
     family: Any = evidence.family
     mechanism, y = evidence.mechanism, evidence.y[0]
-    if family.is_altered:
+    if family.query.is_altered:
         rough = jax.vmap(functools.partial(clamped_sum.approximate, family, mechanism, y, n))
         return rough, functools.partial(clamped_sum.log_likelihood, family, mechanism, y, n)
     exact = plain_sum.likelihood(family, mechanism, y, n, listed)
@@ -107,7 +107,7 @@ def _theta_nodes(
 def _pieces(family: Any, prior: AbstractScalarPrior, averages: Float[Array, " tables"]) -> Float[Array, "pieces 2"]:
     """Where the coordinate may lie, cut where E t(x) turns."""
     low, high = _range(family, prior, averages)
-    if not family.is_altered or family.outside == "clamp":
+    if not family.query.is_altered or family.query.outside == "clamp":
         return jnp.stack([low, high])[None]
     v = jnp.linspace(low, high, _SEARCH)
     mean = jax.vmap(lambda t: clamped_sum.record(family, t).tilted(jnp.zeros(()))[1])(prior.from_real(v))
@@ -128,9 +128,9 @@ def _range(
         return jnp.full_like(average, -600.0), jnp.where(positive, 600.0, 36.0)
     reach = 40 * jnp.sqrt(prior.variance)  # type: ignore[attr-defined]
     centre = prior.mean  # type: ignore[attr-defined]
-    low, high = family.bounds or (0.0, 0.0)
+    low, high = family.query.bounds or (0.0, 0.0)
     beyond = jnp.stack([jnp.full_like(average, m) for m in (2 * low - high, 2 * high - low)])
-    marks = jnp.concatenate([averages, beyond]) if family.bounds else averages
+    marks = jnp.concatenate([averages, beyond]) if family.query.bounds else averages
     return jnp.minimum(marks.min(), centre) - reach, jnp.maximum(marks.max(), centre) + reach
 
 

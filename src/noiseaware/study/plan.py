@@ -149,8 +149,8 @@ class Plan:
         found = []
         for q in _QUANTILES:
             low, high = np.quantile(x, [1 - q, q])
-            low = family.support[0] if math.isfinite(family.support[0]) else _rounded(float(low))
-            high = max(_rounded(float(high)), low + 1) if family.is_integer else _rounded(float(high))
+            low = family.query.support[0] if math.isfinite(family.query.support[0]) else _rounded(float(low))
+            high = max(_rounded(float(high)), low + 1) if family.query.is_whole else _rounded(float(high))
             if high > low and all(choice.what != (low, high) for choice in found):
                 bounded: Any = type(family)
                 other = self._with(bounded(**vars(family) | {"bounds": (low, high)}))

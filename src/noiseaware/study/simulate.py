@@ -24,10 +24,10 @@ from noiseaware.baseline import naive, nonprivate, one_posterior_sample
 from noiseaware.check import whole
 from noiseaware.evidence.count import AbstractCount, Private, Public
 from noiseaware.evidence.evidence import Evidence
-from noiseaware.family import AbstractFamily, AbstractMomentFamily
+from noiseaware.family import AbstractFamily
 from noiseaware.mechanism import AbstractMechanism, law_for
 from noiseaware.prior import AbstractPrior, Dirichlet
-from noiseaware.privacy import N_SHARE, Neighbours, Number, check_neighbours, promised
+from noiseaware.privacy import N_SHARE, Neighbours, Number, agreed, check_neighbours
 from noiseaware.sampler.method import METHODS, AbstractSampler, Method, checked_method, decided
 
 _CHUNK = 250  # trials a batch, a compromise of memory and overhead
@@ -127,7 +127,8 @@ def _simulate(keys, evidence: Evidence, prior, fixed, numbers, *, n: int) -> Tri
             there = column if number is None else jnp.where(jnp.arange(0.0, n) < number, column, jnp.zeros_like(column))
             return there.sum(dtype=theta.dtype)
 
-        s, altered_s = (jnp.stack([total(c) for c in columns]) for columns in (family.statistic(x), family.alter(x)))
+        both = family.query.statistic(x), family.query.alter(x)
+        s, altered_s = (jnp.stack([total(c) for c in columns]) for columns in both)
         return Trials(theta, s, altered_s, altered_s + evidence.mechanism.sample(key_noise, s.shape))
 
     at_once = max(1, _RECORDS // n)
@@ -170,13 +171,11 @@ def noise(
         if neighbours == "add_remove":
             raise ValueError("mechanism must be left out where n is private, for its noise has a mechanism too.")
         return mechanism
-    promise = promised(epsilon=epsilon, rho=rho, delta=delta).kept_by()
-    promise = promise if neighbours == "replace" else promise.part(1 - n_share)
-    scale = promise.scale(family.sensitivity(neighbours), family.sensitivity_squared(neighbours))
-    law = law_for(promise.kind, is_discrete=family.is_integer)
-    if law.weighs and isinstance(family, AbstractMomentFamily):
-        return law.of(scale / np.array(family.weights))
-    return law.of(scale)
+    agreement = agreed(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, n_share=n_share)
+    promise, query = agreement.of_statistics, family.query
+    scale = promise.scale(float(query.sensitivity(neighbours)), float(query.sensitivity(neighbours, 2)))
+    law = law_for(promise.kind, is_discrete=query.is_whole)
+    return law.of(scale / np.sqrt(query.entries) if law.weighs and set(query.entries) != {1} else scale)
 
 
 def count(
@@ -191,7 +190,8 @@ def count(
     """n as the analyst knows it: noisy where one may be added or removed."""
     if neighbours == "replace":
         return Public(n)
-    promise = promised(epsilon=epsilon, rho=rho, delta=delta).kept_by().part(n_share)
+    promise = agreed(epsilon=epsilon, rho=rho, delta=delta, neighbours=neighbours, n_share=n_share).of_n
+    assert promise is not None
     return Private(n, law_for(promise.kind, is_discrete=True).of(promise.scale(1, 1)))
 
 

@@ -129,7 +129,7 @@ class Lines:
 
     def __init__(self, family: Any, prior: AbstractPrior) -> None:
         own = prior.marginals()
-        self.concentration, self.is_count = None, family.is_integer
+        self.concentration, self.is_count = None, family.query.is_whole or family.exact_by == "counts"
         if family.exact_by == "counts":
             self.concentration = np.array([float(line.a) for line in own])  # type: ignore[attr-defined]
             different = {a: Line.of_level(p) for a, p in dict(zip(self.concentration, own, strict=True)).items()}
@@ -162,7 +162,7 @@ class Ellipsoids:
 
     def __init__(self, family: AbstractFamily, prior: AbstractPrior) -> None:
         drawn = prior.sample(jax.random.key(0), (weighting.DRAWS,))
-        flat, truths = np.asarray(drawn), drawn[: _LOCAL // len(family.statistics) ** 2]
+        flat, truths = np.asarray(drawn), drawn[: _LOCAL // len(family.query.names) ** 2]
         self.spread = np.cov(np.clip(flat, *np.quantile(flat, [_OUTER, 1 - _OUTER], axis=0)), rowvar=False)
         self.numbers = numbers(family, family.named(flat))
         self.moments = jax.jit(jax.vmap(functools.partial(moment.released, family)))(drawn)
@@ -180,7 +180,7 @@ class Ellipsoids:
 
     def error(self, n: float, noise: Noise) -> float:
         """The share by which a width may be wrong."""
-        return ERROR_OF_TWO if len(self.family.statistics) <= _FEW_STATISTICS else ERROR_OF_MORE
+        return ERROR_OF_TWO if len(self.family.query.names) <= _FEW_STATISTICS else ERROR_OF_MORE
 
     def _local(self, n: float, noise: Noise, mean: np.ndarray, covariance: np.ndarray) -> dict[str, np.ndarray]:
         """The width of each number's interval at each truth, were its posterior normal."""

@@ -79,14 +79,14 @@ def test_a_person_is_who_pandas_holds_to_be_one(max_records, kind, seed):
             cells = pd.Series([rng.choice([1, 2.5, None]) for _ in range(100)], dtype=object).astype("category")
         most = cells.groupby(cells, sort=False, observed=True).size().clip(upper=max_records).sum()
         table = Table(pd.DataFrame({"pid": cells, "ill": 1}))
-        assert table.sums(ONE, 0, unit=Unit("pid", max_records), least=0) == ([most], most)
+        assert table.sums(ONE.query, 0, unit=Unit("pid", max_records), least=0) == ([most], most)
 
 
 def test_one_person_under_many_spellings_is_summed_once():
     """What pd.concat of a frame of whole numbers and of one with a gap gives."""
     frames = [pd.DataFrame({"pid": pids, "ill": 1}) for pids in ([1, 2], [1.0, math.nan], [True])]
     frame = pd.concat([frame.astype({"pid": object}) for frame in frames])
-    assert Table(frame).sums(ONE, 0, unit=Unit("pid", 1)) == ([2], 2)
+    assert Table(frame).sums(ONE.query, 0, unit=Unit("pid", 1)) == ([2], 2)
 
 
 @pytest.mark.parametrize("column", ["x", "level", "group", "pid"])
@@ -96,9 +96,9 @@ def test_no_object_is_an_error_or_changes_another_record(odd, column, tmp_path):
     good = {"x": 2, "level": "b", "group": "g", "pid": "p", "ill": 1}
     rows = [good, {**good, column: odd}, {**good, "pid": 7}]
     frame = pd.DataFrame({name: pd.Series([row[name] for row in rows], dtype=object) for name in good})
-    (total,), n = Table(frame).sums(COUNT, 0)
+    (total,), n = Table(frame).sums(COUNT.query, 0)
     assert (n, 4 <= total <= 13) == (3, True)
-    counts, n = Table(frame).sums(na.family.Categorical("level", levels=["a", "b"]), 0)
+    counts, n = Table(frame).sums(na.family.Categorical("level", levels=["a", "b"]).query, 0)
     assert (n, counts[1]) == (3, 3 - (column == "level"))
     for unit in (None, Unit("pid", 1)):
         ledger = na.Ledger.create(tmp_path / f"{unit is None}.ledger", epsilon=1)
@@ -120,7 +120,7 @@ def test_no_object_is_an_error_or_changes_another_record(odd, column, tmp_path):
 def test_a_cell_is_the_number_that_it_holds():
     for cell, number in ((b"1", 1), (10**5000, 9), (-(10**5000), 0), (10**305, 9), (2.0, 2), ("\ud800", 0)):
         frame = pd.DataFrame({"x": pd.Series([cell, "1"], dtype=object)})
-        assert Table(frame).sums(COUNT, 0) == ([number + 1], 2)
+        assert Table(frame).sums(COUNT.query, 0) == ([number + 1], 2)
 
 
 def test_a_whole_number_is_one_text_whatever_its_type():
@@ -128,7 +128,7 @@ def test_a_whole_number_is_one_text_whatever_its_type():
     cells = [1, 1.0, np.float32(1), Decimal("1.0"), "1", b"1", True, 1.5, "x", None]
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
     levels = ["other", "1", "1.5", "True"]
-    assert Table(frame).sums(na.family.Categorical("x", levels=levels), 0) == ([2, 6, 1, 1], 10)
+    assert Table(frame).sums(na.family.Categorical("x", levels=levels).query, 0) == ([2, 6, 1, 1], 10)
 
 
 def test_ids_whose_hashes_can_be_made_equal_are_two_persons():

@@ -44,7 +44,7 @@ def test_no_line_is_an_error_or_changes_another(line, suffix, tmp_path):
         rows = [good] * 2
         rows.insert(place, line)
         (tmp_path / f"t.{suffix}").write_bytes(b"\n".join(rows))
-        (ones,), n = Table(tmp_path / f"t.{suffix}").sums(ONES, 0)
+        (ones,), n = Table(tmp_path / f"t.{suffix}").sums(ONES.query, 0)
         assert (n, ones in (2, 3)) == (3, True)
 
 
@@ -81,7 +81,7 @@ def test_any_array_that_a_program_wrote_is_read(indent, ascii_only, tmp_path, se
         text = json.dumps(records, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
         for start in (b"", b"\xef\xbb\xbf", b" \n"):
             (tmp_path / "t.json").write_bytes(start + text + b"\n")
-            assert Table(tmp_path / "t.json").sums(ONES, 0) == ([sum(r["x"] for r in records[:40])], 45)
+            assert Table(tmp_path / "t.json").sums(ONES.query, 0) == ([sum(r["x"] for r in records[:40])], 45)
 
 
 def test_half_a_pair_of_surrogates_costs_no_other_value(tmp_path):
@@ -89,9 +89,9 @@ def test_half_a_pair_of_surrogates_costs_no_other_value(tmp_path):
     for name, start, between, end in (("t.json", "[", ",", "]"), ("t.jsonl", "", "\n", "\n")):
         records = [json.dumps({"x": 1, "t": text}) for text in texts]
         (tmp_path / name).write_text(start + between.join(records) + end)
-        assert Table(tmp_path / name).sums(ONES, 0) == ([4], 4)
+        assert Table(tmp_path / name).sums(ONES.query, 0) == ([4], 4)
         levels = ["other", "\ufffd", "a\ufffdb", "\\ud83d", "\U0001f600"]
-        assert Table(tmp_path / name).sums(family.Categorical("t", levels=levels), 0) == ([0, 1, 1, 1, 1], 4)
+        assert Table(tmp_path / name).sums(family.Categorical("t", levels=levels).query, 0) == ([0, 1, 1, 1, 1], 4)
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
@@ -102,10 +102,10 @@ def test_a_record_of_any_length_is_one_record(name, tmp_path, monkeypatch):
     records = [json.dumps(record) for record in ({"x": 1}, {"t": "x" * 2**15, "x": 1}, {"x": 1}, {"x": [[1]] * 2**13})]
     for order in (records, records[::-1]):
         (tmp_path / name).write_text("\n".join(order) if name == "t.jsonl" else f"[{','.join(order)}]")
-        assert Table(tmp_path / name).sums(ONES, 0) == ([2], 4)
+        assert Table(tmp_path / name).sums(ONES.query, 0) == ([2], 4)
     monkeypatch.undo()
     (tmp_path / name).write_text(records[1] if name == "t.jsonl" else f"[{records[1]}]")  # read, in earnest
-    assert Table(tmp_path / name).sums(ONES, 0) == ([1], 1)
+    assert Table(tmp_path / name).sums(ONES.query, 0) == ([1], 1)
 
 
 @pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
@@ -115,7 +115,7 @@ def test_the_longest_record_is_read_even_if_each_byte_becomes_three(excess, name
     broken = b"\xff" * (octets.LONGEST_RECORD // octets.GROWTH - len(start + end) + excess)
     records = [b'{"x": 1}', start + broken + end, b'{"x": 1}']
     (tmp_path / name).write_bytes(b"\n".join(records) if name == "t.jsonl" else b"[%b]" % b",".join(records))
-    assert Table(tmp_path / name).sums(ONES, 0) == ([3 - excess], 3)
+    assert Table(tmp_path / name).sums(ONES.query, 0) == ([3 - excess], 3)
 
 
 @pytest.mark.parametrize(
@@ -126,17 +126,17 @@ def test_a_broken_array_is_refused_in_one_sentence(text, tmp_path):
     with pytest.raises(
         ValueError, match=r"^table file t\.json must hold one JSON array that is whole, or one record a line"
     ):
-        Table(tmp_path / "t.json").sums(ONES, 0)
+        Table(tmp_path / "t.json").sums(ONES.query, 0)
 
 
 @pytest.mark.parametrize("first", ['{"x": 1}', '["x"]', "[1, 2]", "[]", "5", "x", '[{"x": 1}]', "]", "{"])
 def test_the_first_line_of_a_json_file_is_a_record_like_all_others(first, tmp_path):
     """Where it is no array as a whole, it is lines; one record cannot make it another thing."""
     (tmp_path / "t.json").write_text(f'{first}\n{{"x": 1}}\n{{"x": 0}}\n')
-    assert Table(tmp_path / "t.json").sums(ONES, 0) == ([1 + (first == '{"x": 1}')], 3)
+    assert Table(tmp_path / "t.json").sums(ONES.query, 0) == ([1 + (first == '{"x": 1}')], 3)
 
 
 @pytest.mark.parametrize("text", ["[]", " [ ]\n"])
 def test_an_empty_array_is_a_table_of_no_records(text, tmp_path):
     (tmp_path / "t.json").write_text(text)
-    assert Table(tmp_path / "t.json").sums(ONES, 0, least=0) == ([0], 0)
+    assert Table(tmp_path / "t.json").sums(ONES.query, 0, least=0) == ([0], 0)

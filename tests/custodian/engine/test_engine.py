@@ -124,36 +124,36 @@ def flag(cell) -> int:
 @pytest.mark.parametrize(("column", "low", "high"), [("wait", 0, 48), ("age", -2, 40), ("said", 0, 9), ("ill", 0, 1)])
 def test_sums_are_those_of_the_cells(column, low, high, table):
     wait = family.Normal(column, bounds=(low, high), variance=1.0)
-    assert table.sums(wait, 0) == ([sum(clamped(cell, low, high) for cell in CELLS[column])], N)
+    assert table.sums(wait.query, 0) == ([sum(clamped(cell, low, high) for cell in CELLS[column])], N)
 
 
 def test_levels_are_counted(table):
     counts = [CELLS["ward"].count(ward) for ward in WARDS[1:]]
-    assert table.sums(family.Categorical("ward", levels=list(WARDS)), 0) == ([N - sum(counts), *counts], N)
+    assert table.sums(family.Categorical("ward", levels=list(WARDS)).query, 0) == ([N - sum(counts), *counts], N)
 
 
 @pytest.mark.parametrize("column", ["ill", "said"])
 def test_flags_are_read_by_words(column, table):
-    assert table.sums(family.Bernoulli(column), 0) == ([sum(map(flag, CELLS[column]))], N)
+    assert table.sums(family.Bernoulli(column).query, 0) == ([sum(map(flag, CELLS[column]))], N)
 
 
 def test_groups_are_summed_apart(table):
     rows = list(zip(CELLS["ward"], CELLS["age"], strict=True))
     expected = [(sum(clamped(x, 0, 9) for w, x in rows if w == ward), CELLS["ward"].count(ward)) for ward in WARDS]
-    found = table.group_sums(family.Poisson("age", bounds=(0, 9)), 0, Groups(("ward",), (WARDS,)))
+    found = table.group_sums(family.Poisson("age", bounds=(0, 9)).query, 0, Groups(("ward",), (WARDS,)))
     assert [(total, n) for (total,), n in found] == expected
 
 
 def test_a_person_has_at_most_so_many_records(table):
     """All of them where the cap is high, but for those of nobody, which a CSV file writes as an empty text."""
     mine = Counter(person or "" for person in CELLS["person"])
-    total, n = table.sums(family.Bernoulli("ill"), 0, unit=Unit("person", N))
+    total, n = table.sums(family.Bernoulli("ill").query, 0, unit=Unit("person", N))
     nobody = mine.pop("")
     assert n in (N - nobody, N)
     people = [True] * N if n == N else [person is not None for person in CELLS["person"]]
     assert total == [sum(flag(ill) for ill, is_there in zip(CELLS["ill"], people, strict=True) if is_there)]
     for most in (1, 3):
-        total, n = table.sums(family.Bernoulli("ill"), 0, unit=Unit("person", most))
+        total, n = table.sums(family.Bernoulli("ill").query, 0, unit=Unit("person", most))
         assert (0 <= total[0] <= n, n in (most * len(mine), most * (len(mine) + 1))) == (True, True)
 
 
@@ -162,13 +162,13 @@ def test_missing_cells_are_left_out_or_count_as_a_value(column, table):
     model = family.Poisson(column, bounds=(0, 9))
     there = [cell for cell in CELLS[column] if number(cell) is not None]
     expected = sum(clamped(cell, 0, 9) for cell in there)
-    assert table.sums(model, 0, cells=Cells("leave_out")) == ([expected], len(there))
-    assert table.sums(model, 0, cells=Cells((5.0,))) == ([expected + 5 * (N - len(there))], N)
+    assert table.sums(model.query, 0, cells=Cells("leave_out")) == ([expected], len(there))
+    assert table.sums(model.query, 0, cells=Cells((5.0,))) == ([expected + 5 * (N - len(there))], N)
 
 
 def test_records_are_read_one_by_one(table):
     wanted = sorted(clamped(cell, 0, 9) for cell in CELLS["age"])
-    assert sorted(table.records(family.Poisson("age", bounds=(0, 9)), 0)) == wanted
+    assert sorted(table.records(family.Poisson("age", bounds=(0, 9)).query, 0)) == wanted
 
 
 def test_candidates_are_counted(table):
@@ -191,5 +191,5 @@ def test_the_skeleton_is_short_and_forgets_what_it_stumbled_on(monkeypatch):
     monkeypatch.setattr(registry, "ENGINES", (*registry.ENGINES, _skeleton()))
     array = np.array([(1,), ("s3cr3t-9071",)], dtype=[("x", object)])
     with pytest.raises(ValueError, match=r"^table NumPy array could not be opened as a table of records\.$") as caught:
-        Table(array).sums(family.Bernoulli("x"), 0)
+        Table(array).sums(family.Bernoulli("x").query, 0)
     assert caught.value.__context__ is None

@@ -119,10 +119,10 @@ def models(columns: str) -> list:
 
 def check(small, wanted) -> None:
     for model, exponent in wanted:
-        expected = small.reference.sums(model, exponent)
+        expected = small.reference.sums(model.query, exponent)
         assert expected[1] == small.n
         for name, table in small.others.items():
-            assert table.sums(model, exponent) == expected, (name, model)
+            assert table.sums(model.query, exponent) == expected, (name, model)
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
@@ -134,14 +134,14 @@ def test_sums_are_the_same_integers_on_every_engine(small, part):
 def test_counts_and_records_are_the_same_on_every_engine(small, column):
     candidates = [-(2.0**62), -2.0, -(2.0**-16), 0.0, 2.0**-16, 0.5, 3.0, 2.0**32, LARGEST]
     model = family.Normal(column, bounds=(-3, 3), variance=1.0)
-    counts, whole = small.reference.counts(column, candidates), small.reference.records(model, 20)
+    counts, whole = small.reference.counts(column, candidates), small.reference.records(model.query, 20)
     for name, table in small.others.items():
         assert table.counts(column, candidates) == counts, name
-        assert sorted(table.records(model, 20)) == sorted(whole), name
+        assert sorted(table.records(model.query, 20)) == sorted(whole), name
     if column == "w":
         model = family.Categorical("w", levels=["ward", "home", "é"])
-        whole = sorted(small.reference.records(model, 0))
-        assert all(sorted(table.records(model, 0)) == whole for table in small.others.values())
+        whole = sorted(small.reference.records(model.query, 0))
+        assert all(sorted(table.records(model.query, 0)) == whole for table in small.others.values())
 
 
 HOME = family.Categorical("w", levels=["ward", "home", "é"])
@@ -161,12 +161,12 @@ def test_missing_cells_and_words_are_read_alike_everywhere(missing, part, small)
     wanted += [(family.Bernoulli(c), 0, (1,), ["47", "True", "0.5", " É", "home"]) for c in "biftw"]
     wanted += [(HOME, 0, ("é",), None), (LINE, 30, (1.0, 2.0), None), (LOGISTIC, 30, (1.0, 1), None)]
     for model, exponent, values, true in wanted[::7] if part == "few" else wanted:
-        said = missing if missing == "leave_out" else dict(zip(model.columns, values, strict=True))
+        said = missing if missing == "leave_out" else dict(zip(model.query.columns, values, strict=True))
         cells = cells_of(model, said, true)
-        expected = small.reference.sums(model, exponent, cells=cells)
+        expected = small.reference.sums(model.query, exponent, cells=cells)
         assert (0 < expected[1] < small.n) if cells.leaves_out else (expected[1] == small.n)
         for name, table in small.others.items():
-            assert table.sums(model, exponent, cells=cells) == expected, (name, model)
+            assert table.sums(model.query, exponent, cells=cells) == expected, (name, model)
     counts = small.reference.counts("t", [0.0, 3.0, 7.0], missing=2.0)
     assert all(table.counts("t", [0.0, 3.0, 7.0], missing=2.0) == counts for table in small.others.values())
 
@@ -179,15 +179,15 @@ def test_an_ibis_table_and_a_file_that_spark_reads(small, backend, spark, tmp_pa
         (family.Normal("f", bounds=(-1.3, 47.1), variance=1.0), 25),
         (family.Categorical("w", levels=["ward", "é", 'a"b', "c\nd,e"]), 0),
     ):
-        expected = small.reference.sums(model, exponent)
-        assert Table(backend.table("small")).sums(model, exponent) == expected
-        assert Table(small.path, spark=True).sums(model, exponent) == expected
-        expected = Table(tmp_path / "t.parquet").sums(model, exponent)
-        assert Table(tmp_path / "t.csv", spark=True).sums(model, exponent) == expected
-        assert Table(tmp_path / "t.csv").sums(model, exponent) == expected
+        expected = small.reference.sums(model.query, exponent)
+        assert Table(backend.table("small")).sums(model.query, exponent) == expected
+        assert Table(small.path, spark=True).sums(model.query, exponent) == expected
+        expected = Table(tmp_path / "t.parquet").sums(model.query, exponent)
+        assert Table(tmp_path / "t.csv", spark=True).sums(model.query, exponent) == expected
+        assert Table(tmp_path / "t.csv").sums(model.query, exponent) == expected
     flag, cells = family.Bernoulli("w"), Cells("leave_out", (" é", 'A"B'))
     for table in (Table(tmp_path / "t.csv"), Table(tmp_path / "t.csv", spark=True)):
-        assert table.sums(flag, 0, cells=cells) == ([2], 4)
+        assert table.sums(flag.query, 0, cells=cells) == ([2], 4)
     with pytest.raises(ValueError, match=r"must end in one of \.parquet, \.csv for Spark, got t\.json"):
         Table("t.json", spark=True)
 
@@ -219,8 +219,8 @@ def test_no_number_can_make_postgresql_err(postgres, cell):
     """It takes underflow for an error: 5e-324 · 2^-970, and a small distance from a centre among large bounds."""
     create(postgres, "one", "float8", [1.0, cell])
     for bounds, exponent in (((-1.3, 2.1), 29), ((-1e300, 1e300), -970)):
-        assert Table(postgres, "one").sums(family.Normal("x", bounds=bounds, variance=1.0), exponent)[1] == 2
-    assert Table(postgres, "one").sums(family.Normal("x", bounds=(-1e300, 1e300)), 20)[1] == 2
+        assert Table(postgres, "one").sums(family.Normal("x", bounds=bounds, variance=1.0).query, exponent)[1] == 2
+    assert Table(postgres, "one").sums(family.Normal("x", bounds=(-1e300, 1e300)).query, 20)[1] == 2
     assert Table(postgres, "one").counts("x", [0.0, 1e300])[1] == 2
 
 
@@ -230,16 +230,16 @@ def test_names_with_schemas_dots_and_capitals(postgres, spark):
         own.execute('CREATE TABLE clinic."Visits" AS SELECT 3 AS "a.b ""c", \'2\' AS "T"')
     table = Table(postgres, "clinic.Visits")
     assert table.name == "clinic.Visits"
-    assert table.sums(family.Poisson('a.b "c', bounds=(0, 9)), 0) == ([3], 1)
-    assert table.sums(family.Poisson("T", bounds=(0, 9)), 0) == ([2], 1)
+    assert table.sums(family.Poisson('a.b "c', bounds=(0, 9)).query, 0) == ([3], 1)
+    assert table.sums(family.Poisson("T", bounds=(0, 9)).query, 0) == ([2], 1)
     frame = spark.createDataFrame([(3, "2")], "`a.b ``c` int, T string")
-    assert Table(frame).sums(family.Poisson("a.b `c", bounds=(0, 9)), 0) == ([3], 1)
-    assert Table(frame).sums(family.Poisson("T", bounds=(0, 9)), 0) == ([2], 1)
+    assert Table(frame).sums(family.Poisson("a.b `c", bounds=(0, 9)).query, 0) == ([3], 1)
+    assert Table(frame).sums(family.Poisson("T", bounds=(0, 9)).query, 0) == ([2], 1)
 
 
 def test_money_is_a_number_and_other_encodings_are_text(postgres):
     create(postgres, "paid", "money", ["$1.50", None, "$-3"])
-    assert Table(postgres, "paid").sums(family.Normal("x", bounds=(-9, 9), variance=1.0), 1) == ([3 - 6 - 18], 3)
+    assert Table(postgres, "paid").sums(family.Normal("x", bounds=(-9, 9), variance=1.0).query, 1) == ([3 - 6 - 18], 3)
     with psycopg.connect(postgres, autocommit=True) as own:
         for encoding in ("LATIN1", "WIN1252", "SQL_ASCII"):
             own.execute(f"DROP DATABASE IF EXISTS other_{encoding}")
@@ -251,14 +251,14 @@ def test_money_is_a_number_and_other_encodings_are_text(postgres):
             for cell in (e, "ff", "81", "3231"):  # in WIN1252 81 is no letter, and in UTF-8 ff is none
                 own.execute("INSERT INTO t SELECT convert_from(decode(%s, 'hex'), %s)", (cell, encoding))
         levels = family.Categorical("x", levels=["a", "é", "21"])
-        assert Table(url, "t").sums(levels, 0) == ([2, 1, 1], 4), encoding
-        assert Table(url, "t").sums(family.Poisson("x", bounds=(1, 50)), 0) == ([24], 4)
+        assert Table(url, "t").sums(levels.query, 0) == ([2, 1, 1], 4), encoding
+        assert Table(url, "t").sums(family.Poisson("x", bounds=(1, 50)).query, 0) == ([24], 4)
 
 
 def test_bytes_that_are_no_text_are_no_numbers(spark):
     frame = spark.sql("SELECT CAST(x AS STRING) AS x FROM VALUES (X'31'), (X'FFFE32'), (X'003300'), (X'09370A') v(x)")
-    assert Table(frame).sums(POISSON, 0) == ([8], 4)
-    assert Table(frame).sums(family.Categorical("x", levels=["2", "1"]), 0) == ([3, 1], 4)
+    assert Table(frame).sums(POISSON.query, 0) == ([8], 4)
+    assert Table(frame).sums(family.Categorical("x", levels=["2", "1"]).query, 0) == ([3, 1], 4)
 
 
 def test_schema_errors_are_public(postgres, spark):
@@ -270,16 +270,16 @@ def test_schema_errors_are_public(postgres, spark):
         for column in "da":
             for model in (family.Poisson(column, bounds=(0, 9)), family.Categorical(column, levels=["a", "b"])):
                 with pytest.raises(ValueError, match=f"column '{column}' must hold numbers or text, got type"):
-                    table.sums(model, 0)
+                    table.sums(model.query, 0)
         with pytest.raises(ValueError, match=r"must have one column 'z', got 0\.$"):
-            table.sums(family.Poisson("z", bounds=(0, 9)), 0)
-        assert table.sums(family.Categorical("n", levels=["a", "1"]), 0) == ([0, 1], 1)
-        assert table.sums(family.Poisson("v", bounds=(1, 9)), 0) == ([1], 1)
+            table.sums(family.Poisson("z", bounds=(0, 9)).query, 0)
+        assert table.sums(family.Categorical("n", levels=["a", "1"]).query, 0) == ([0, 1], 1)
+        assert table.sums(family.Poisson("v", bounds=(1, 9)).query, 0) == ([1], 1)
     create(postgres, "empty", "float8", [])
     with pytest.raises(ValueError, match=r"must hold 1 to \d+ records, got 0"):
-        Table(postgres, "empty").sums(POISSON, 0)
+        Table(postgres, "empty").sums(POISSON.query, 0)
     with pytest.raises(ValueError, match=r"^table none could not be found in PostgreSQL; it may need"):
-        Table(postgres, "none").sums(POISSON, 0)
+        Table(postgres, "none").sums(POISSON.query, 0)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_schema_errors_are_public(postgres, spark):
 )
 def test_a_url_is_never_quoted(postgres, table, name, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
-        Table(table, name).sums(POISSON, 0)
+        Table(table, name).sums(POISSON.query, 0)
     assert SECRET not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -308,7 +308,7 @@ def test_a_missing_engine_names_its_extra(missing, extra, monkeypatch, tmp_path)
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "t.parquet")
     table = Table(tmp_path / "t.parquet", spark=True) if extra == "spark" else Table("postgresql://h/db", "visits")
     with pytest.raises(ImportError, match=rf"install noiseaware\[{extra}\]\.$"):
-        table.sums(POISSON, 0)
+        table.sums(POISSON.query, 0)
 
 
 def test_errors_hold_nothing_of_the_records(postgres, backend, spark, capfd, caplog, recwarn):
@@ -325,11 +325,11 @@ def test_errors_hold_nothing_of_the_records(postgres, backend, spark, capfd, cap
     for source in damaged:
         for model in (POISSON, family.Categorical("x", levels=[1, 2])):
             with pytest.raises(ValueError, match="could not be read as a table of records") as caught:
-                Table(source).sums(model, 0)
+                Table(source).sums(model.query, 0)
             assert SECRET not in str(caught.value)
             assert caught.value.__context__ is None
     for source, name in ((frame, None), (postgres, "secret")):
-        assert Table(source, name).sums(POISSON, 0) == ([1], 2)
+        assert Table(source, name).sums(POISSON.query, 0) == ([1], 2)
     spark.sparkContext.setLogLevel("OFF")
     captured = capfd.readouterr()
     assert SECRET not in captured.out + captured.err + caplog.text
@@ -346,7 +346,7 @@ def test_text_is_streamed(postgres, monkeypatch):
     monkeypatch.setattr(database, "_array", lambda cells, *rest: sizes.append(len(cells)) or whole(cells, *rest))
     with psycopg.connect(postgres) as own:
         own.execute("DROP TABLE IF EXISTS many; CREATE TABLE many AS SELECT '2' AS x FROM generate_series(1, 5050)")
-    assert Table(postgres, "many").sums(POISSON, 0) == ([10100], 5050)
+    assert Table(postgres, "many").sums(POISSON.query, 0) == ([10100], 5050)
     assert sizes == [100] * 50 + [50]
 
 
@@ -358,8 +358,8 @@ def test_text_is_streamed(postgres, monkeypatch):
 @pytest.mark.parametrize("engine", ["postgresql", "spark"])
 def test_groups_are_the_same_everywhere(engine, groups, small):
     for model in (family.Exponential("g", bounds=(0, 48)), family.Categorical("t", levels=["abc", "true"])):
-        expected = small.reference.group_sums(model, 0, groups)
-        assert small.others[engine].group_sums(model, 0, groups) == expected
+        expected = small.reference.group_sums(model.query, 0, groups)
+        assert small.others[engine].group_sums(model.query, 0, groups) == expected
         assert 0 < sum(n for _, n in expected) < small.n
 
 
@@ -369,6 +369,9 @@ def test_so_many_records_of_a_unit_are_summed_everywhere(engine, small):
     model, table = family.Exponential("g", bounds=(0, 48)), small.others[engine]
     for unit in ("w", "f", "i"):
         everyone = Unit(unit, 10**6)
-        assert table.sums(model, 25, unit=everyone) == small.reference.sums(model, 25, unit=everyone)
-        assert table.sums(model, 25, unit=Unit(unit, 3))[1] == small.reference.sums(model, 25, unit=Unit(unit, 3))[1]
-    assert len({table.sums(model, 25, unit=Unit("w", 3))[0][0] for _ in range(4)}) > 1
+        assert table.sums(model.query, 25, unit=everyone) == small.reference.sums(model.query, 25, unit=everyone)
+        assert (
+            table.sums(model.query, 25, unit=Unit(unit, 3))[1]
+            == small.reference.sums(model.query, 25, unit=Unit(unit, 3))[1]
+        )
+    assert len({table.sums(model.query, 25, unit=Unit("w", 3))[0][0] for _ in range(4)}) > 1

@@ -93,9 +93,9 @@ def test_what_others_create_is_never_taken(visits, backend):
         Table(visits, "clinic.visits"),
         Table(backend.table("visits", database="clinic")),
     ):
-        assert (table.sums(WAIT, 20), table.sums(PLACE, 0)) == HONEST
-        assert table.sums(family.Exponential("t", bounds=(0, 48)), 20) == HONEST[0]
-        assert table.sums(WAIT, 20, unit=Unit("t", 1)) == HONEST[0]
+        assert (table.sums(WAIT.query, 20), table.sums(PLACE.query, 0)) == HONEST
+        assert table.sums(family.Exponential("t", bounds=(0, 48)).query, 20) == HONEST[0]
+        assert table.sums(WAIT.query, 20, unit=Unit("t", 1)) == HONEST[0]
         assert table.counts("wait", [3.5]) == ([4], 8)
 
 
@@ -113,16 +113,19 @@ def test_an_ibis_table_is_found_as_its_connection_finds_it(visits, backend):
         (joined, ([7 * 2**20], 1)),
         (unqualified.filter(unqualified.p > 5), ([13 * 2**20], 2)),
     ):
-        assert Table(expression).sums(WAIT, 20) == expected
-        assert Table(expression).sums(family.Poisson("t", bounds=(0, 9)), 0) == ([expected[0][0] >> 20], expected[1])
+        assert Table(expression).sums(WAIT.query, 20) == expected
+        assert Table(expression).sums(family.Poisson("t", bounds=(0, 9)).query, 0) == (
+            [expected[0][0] >> 20],
+            expected[1],
+        )
     assert backend.con.execute("SHOW search_path").fetchall() == [('"$user", public, clinic',)]
     assert backend.con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     raised = backend.sql("SELECT 1 / (p - 3) AS p FROM clinic.visits", schema={"p": "int32"})
     with pytest.raises(ValueError, match="could not be read as a table of records"):
-        Table(raised).sums(family.Poisson("p", bounds=(0, 9)), 0)
+        Table(raised).sums(family.Poisson("p", bounds=(0, 9)).query, 0)
     assert backend.con.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
     with pytest.raises(ValueError, match="table must name the schemas of tables and functions in SQL of its own"):
-        Table(backend.sql("SELECT p FROM visits", schema={"p": "int32"})).sums(family.Bernoulli("p"), 0)
+        Table(backend.sql("SELECT p FROM visits", schema={"p": "int32"})).sums(family.Bernoulli("p").query, 0)
     with pytest.raises(ValueError, match="table must be of PostgreSQL where Ibis holds it, got one of duckdb"):
         Table(ibis.memtable(pa.table({"x": [1]})))
 
@@ -130,16 +133,16 @@ def test_an_ibis_table_is_found_as_its_connection_finds_it(visits, backend):
 def test_a_transaction_of_the_connection_goes_on_as_before(visits):
     with psycopg.connect(owner(visits)) as own:
         own.execute("CREATE TABLE public.fresh AS SELECT 1 AS x")
-        assert Table(ibis.postgres.from_connection(own).table("fresh")).sums(family.Bernoulli("x"), 0) == ([1], 1)
+        assert Table(ibis.postgres.from_connection(own).table("fresh")).sums(family.Bernoulli("x").query, 0) == ([1], 1)
         own.execute("INSERT INTO fresh VALUES (1)")
-    assert Table(owner(visits), "fresh").sums(family.Bernoulli("x"), 0) == ([2], 2)
+    assert Table(owner(visits), "fresh").sums(family.Bernoulli("x").query, 0) == ([2], 2)
 
 
 def test_a_table_of_two_schemas_must_be_named_with_its_own(visits, backend):
     do(owner(visits), "CREATE VIEW public.visits AS SELECT 1::float8 AS wait")
     with pytest.raises(ValueError, match=r"^table visits must be named with its schema, as more than one schema has"):
-        Table(visits, "visits").sums(WAIT, 20)
-    assert Table(visits, "clinic.visits").sums(WAIT, 20) == HONEST[0]
+        Table(visits, "visits").sums(WAIT.query, 20)
+    assert Table(visits, "clinic.visits").sums(WAIT.query, 20) == HONEST[0]
 
 
 def test_a_temporary_table_shadows_nothing(visits, backend):
@@ -147,8 +150,8 @@ def test_a_temporary_table_shadows_nothing(visits, backend):
     for name in ("pg_class", "pg_attribute", "pg_type"):
         backend.con.execute(f"CREATE TEMP TABLE {name} AS SELECT 1 AS oid")
     backend.con.execute("CREATE TEMP TABLE here AS SELECT 3::float8 AS wait")
-    assert Table(backend.table("visits", database="clinic")).sums(PLACE, 0) == HONEST[1]
-    assert Table(backend.table("here")).sums(WAIT, 0) == ([3], 1)
+    assert Table(backend.table("visits", database="clinic")).sums(PLACE.query, 0) == HONEST[1]
+    assert Table(backend.table("here")).sums(WAIT.query, 0) == ([3], 1)
 
 
 # ---- what a role may, and how it is set up ----------------------------------------------------------------------
@@ -165,11 +168,11 @@ def test_who_may_not_read_a_table_or_not_all_of_it_is_told_so(visits, backend):
         with pytest.raises(
             ValueError, match=r"visits must be read whole, but a policy hides rows of it from its user\.$"
         ):
-            table.sums(WAIT, 20)
+            table.sums(WAIT.query, 20)
     do(owner(visits), f"REVOKE SELECT ON clinic.visits FROM {role}")
     for table in (Table(visits, "visits"), Table(frame)):
         with pytest.raises(ValueError, match=r"visits must be one that its user may read; its owner can grant that\.$"):
-            table.sums(WAIT, 20)
+            table.sums(WAIT.query, 20)
 
 
 def test_digits_and_timeouts_of_a_role(visits):
@@ -183,11 +186,11 @@ def test_digits_and_timeouts_of_a_role(visits):
         f"GRANT SELECT ON clinic.slow TO {role}",
     )
     both = family.LinearRegression(["t"], "wait", bounds={"t": (0, 8), "wait": (0, 8)})
-    assert Table(visits, "visits").sums(both, 30) == Table(owner(visits), "clinic.visits").sums(both, 30)
+    assert Table(visits, "visits").sums(both.query, 30) == Table(owner(visits), "clinic.visits").sums(both.query, 30)
     with pytest.raises(
         ValueError, match=r"not be read as a table of records, or not within its role's statement_timeout"
     ):
-        Table(visits, "clinic.slow").sums(family.Poisson("x", bounds=(0, 9)), 0)
+        Table(visits, "clinic.slow").sums(family.Poisson("x", bounds=(0, 9)).query, 0)
 
 
 # ---- types --------------------------------------------------------------------------------------------------------
@@ -202,9 +205,9 @@ def test_a_person_is_told_by_the_letters_of_a_unit_and_is_no_nan(visits):
     )
     with ibis_of(owner(visits)) as backend:
         for table in (Table(owner(visits), "clinic.people"), Table(backend.table("people", database="clinic"))):
-            assert table.sums(family.Bernoulli("x"), 0, unit=Unit("a", 1)) == ([2], 2)
-            assert table.sums(family.Bernoulli("x"), 0, unit=Unit("d", 1)) == ([1], 1)
-            assert table.sums(family.Bernoulli("d"), 0, unit=Unit("a", 9)) == ([1], 3)
+            assert table.sums(family.Bernoulli("x").query, 0, unit=Unit("a", 1)) == ([2], 2)
+            assert table.sums(family.Bernoulli("x").query, 0, unit=Unit("d", 1)) == ([1], 1)
+            assert table.sums(family.Bernoulli("d").query, 0, unit=Unit("a", 9)) == ([1], 3)
 
 
 CAST = """
@@ -226,17 +229,17 @@ def test_types_that_are_numbers_or_text_by_another_name(visits):
         CAST,
     )
     table = Table(owner(visits), "clinic.odd")
-    assert table.sums(family.Categorical("e", levels=["ok", "sad"]), 0) == ([1, 1], 2)
-    assert table.sums(family.Exponential("d", bounds=(0, 8)), 1) == ([5], 2)
-    assert table.sums(family.Exponential("h", bounds=(0, 800)), 0) == ([100], 2)
-    assert table.sums(family.Exponential("wide", bounds=(0, 8)), 2) == ([33], 2)
-    assert table.sums(family.Bernoulli("u"), 0, unit=Unit("u", 1)) == ([0], 2)
-    assert table.sums(family.Exponential("d", bounds=(0, 8)), 1, unit=Unit("a", 1)) == ([5], 1)
+    assert table.sums(family.Categorical("e", levels=["ok", "sad"]).query, 0) == ([1, 1], 2)
+    assert table.sums(family.Exponential("d", bounds=(0, 8)).query, 1) == ([5], 2)
+    assert table.sums(family.Exponential("h", bounds=(0, 800)).query, 0) == ([100], 2)
+    assert table.sums(family.Exponential("wide", bounds=(0, 8)).query, 2) == ([33], 2)
+    assert table.sums(family.Bernoulli("u").query, 0, unit=Unit("u", 1)) == ([0], 2)
+    assert table.sums(family.Exponential("d", bounds=(0, 8)).query, 1, unit=Unit("a", 1)) == ([5], 1)
     groups = Groups(("c",), (("a", "b", "a    "),))
-    assert [n for _, n in table.group_sums(family.Bernoulli("d"), 0, groups)] == [1, 1, 0]
+    assert [n for _, n in table.group_sums(family.Bernoulli("d").query, 0, groups)] == [1, 1, 0]
     for column in "rja":
         with pytest.raises(ValueError, match=f"column '{column}' must hold numbers or text, got type Unknown"):
-            table.sums(family.Bernoulli(column), 0)
+            table.sums(family.Bernoulli(column).query, 0)
 
 
 def test_long_cells_are_no_numbers_and_stay_on_the_server(visits, monkeypatch):
@@ -246,12 +249,12 @@ def test_long_cells_are_no_numbers_and_stay_on_the_server(visits, monkeypatch):
     monkeypatch.setattr(database, "_array", lambda cells, *rest: sizes.append(len(str(cells))) or whole(cells, *rest))
     do(owner(visits), "CREATE TABLE clinic.long AS SELECT repeat('9', 20000000) AS x, 1 AS p UNION ALL SELECT '7', 2")
     table = Table(owner(visits), "clinic.long")
-    assert table.sums(family.Poisson("x", bounds=(1, 9)), 0) == ([8], 2)
-    assert table.sums(family.Poisson("x", bounds=(1, 9)), 0, unit=Unit("p", 1)) == ([8], 2)
+    assert table.sums(family.Poisson("x", bounds=(1, 9)).query, 0) == ([8], 2)
+    assert table.sums(family.Poisson("x", bounds=(1, 9)).query, 0, unit=Unit("p", 1)) == ([8], 2)
     assert max(sizes) < 100
     edge = f"SELECT repeat(' ', {LONGEST_CELL - 1}) || '7' AS x UNION ALL SELECT repeat(' ', {LONGEST_CELL}) || '7'"
     do(owner(visits), f"CREATE TABLE clinic.edge AS {edge}")
-    assert Table(owner(visits), "clinic.edge").sums(family.Poisson("x", bounds=(1, 9)), 0) == ([8], 2)
+    assert Table(owner(visits), "clinic.edge").sums(family.Poisson("x", bounds=(1, 9)).query, 0) == ([8], 2)
 
 
 # ---- the server ---------------------------------------------------------------------------------------------------
@@ -289,7 +292,7 @@ def test_a_server_that_accepts_and_is_silent_ends_in_a_sentence(stranger, monkey
     monkeypatch.setitem(server.PATIENCE, "connect_timeout", "2")
     start = time.monotonic()
     with pytest.raises(ValueError, match="could not be reached with the URL of table t: its server must answer"):
-        Table(f"postgresql://u@127.0.0.1:{stranger[0]}/db", "t").sums(WAIT, 0)
+        Table(f"postgresql://u@127.0.0.1:{stranger[0]}/db", "t").sums(WAIT.query, 0)
     assert time.monotonic() - start < 10
 
 
@@ -298,7 +301,7 @@ def test_a_password_is_not_sent_in_clear_text_to_another_machine(stranger):
     answers += [b"N", b"R\x00\x00\x00\x08\x00\x00\x00\x03"]  # no TLS here; what is the password?
     for host, is_sent in (("db.example.org", False), ("localhost", True)):
         with pytest.raises(ValueError, match="ask for no password in clear text unless the URL has sslmode=require"):
-            Table(f"postgresql://u:HUSHHUSH@{host}:{port}/db?hostaddr=127.0.0.1", "t").sums(WAIT, 0)
+            Table(f"postgresql://u:HUSHHUSH@{host}:{port}/db?hostaddr=127.0.0.1", "t").sums(WAIT.query, 0)
         assert (b"HUSHHUSH" in b"".join(heard)) == is_sent
 
 
@@ -333,7 +336,7 @@ def test_a_query_ends_when_whoever_asked_is_gone(visits, monkeypatch):
 
     def ask() -> None:
         with contextlib.suppress(ValueError):
-            Table(owner(visits), "slow").sums(family.Bernoulli("x"), 0)
+            Table(owner(visits), "slow").sums(family.Bernoulli("x").query, 0)
 
     asking = threading.Thread(target=ask)
     with connect(owner(visits), autocommit=True) as own:

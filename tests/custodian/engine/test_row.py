@@ -81,10 +81,10 @@ def test_what_a_program_wrote_is_read_as_it_was(writer, place, tmp_path):
     names.insert(place, "note")
     frame = pd.DataFrame({**columns, "note": texts})[names]
     WRITERS[writer](frame, tmp_path / "t.csv")
-    assert Table(tmp_path / "t.csv").sums(ONES, 0) == ([len(RUNS)], len(texts))
-    assert Table(tmp_path / "t.csv").sums(family.Categorical("z", levels=["other", "k"]), 0)[0] == [0, len(texts)]
+    assert Table(tmp_path / "t.csv").sums(ONES.query, 0) == ([len(RUNS)], len(texts))
+    assert Table(tmp_path / "t.csv").sums(family.Categorical("z", levels=["other", "k"]).query, 0)[0] == [0, len(texts)]
     wanted = [f"a{run}b" for run in RUNS]
-    counts, n = Table(tmp_path / "t.csv").sums(family.Categorical("note", levels=["other", "plain", *wanted]), 0)
+    counts, n = Table(tmp_path / "t.csv").sums(family.Categorical("note", levels=["other", "plain", *wanted]).query, 0)
     assert (counts[1:], n) == ([texts.count(text) for text in ("plain", *wanted)], len(texts))
 
 
@@ -92,7 +92,7 @@ def test_what_a_program_wrote_is_read_as_it_was(writer, place, tmp_path):
 def test_what_a_program_wrote_of_one_column_is_read_as_it_was(writer, tmp_path):
     texts = [text for run in RUNS for text in (run, f"1{run}1", "1")]
     WRITERS[writer](pd.DataFrame({"x": texts}), tmp_path / "t.csv")
-    counts = Table(tmp_path / "t.csv").sums(family.Categorical("x", levels=["other", "1"]), 0)
+    counts = Table(tmp_path / "t.csv").sums(family.Categorical("x", levels=["other", "1"]).query, 0)
     assert counts == ([len(texts) - texts.count("1"), texts.count("1")], len(texts))
 
 
@@ -105,7 +105,7 @@ def test_no_run_of_bytes_changes_another_record_of_a_file_by_hand(run, end, tmp_
         for place, last in ((0, end), (2, end), (4, "")):
             rows = [*others[:place], odd, *others[place:]]
             path.write_text("x,note,z" + end + end.join(rows) + last, newline="")
-            counts, n = Table(path).sums(family.Categorical("x", levels=["0", "1"]), 0)
+            counts, n = Table(path).sums(family.Categorical("x", levels=["0", "1"]).query, 0)
             assert (counts[1], n) == (4 + (odd.split(",")[0] == "1"), 5), (odd, place)
 
 
@@ -116,8 +116,8 @@ def test_a_return_in_the_note_of_one_person_makes_no_records(tmp_path):
         frame = pd.DataFrame({"ill": [0] * 200, "pid": range(200), "note": [note, *notes[1:]]})
         frame.to_csv(tmp_path / "t.csv", index=False)
         table = Table(tmp_path / "t.csv")
-        assert table.sums(family.Bernoulli("ill"), 0) == ([0], 200)
-        assert table.sums(family.Bernoulli("ill"), 0, unit=Unit("pid", 1)) == ([0], 200)
+        assert table.sums(family.Bernoulli("ill").query, 0) == ([0], 200)
+        assert table.sums(family.Bernoulli("ill").query, 0, unit=Unit("pid", 1)) == ([0], 200)
 
 
 def oracle(text: bytes, columns: int) -> list[list[str | None]]:
@@ -165,14 +165,14 @@ def test_a_padded_and_quoted_note_of_one_person_is_that_of_one_record(note, pad,
     """DuckDB skips one space before a quote, and takes a quote after two for a character."""
     rows = [b'0,%b1,%b"%b"' % (pad, pad, one) for one in (note, *[b"text"] * 199)]
     (tmp_path / "t.csv").write_bytes(b"ill,n,note\n" + b"\n".join(rows) + b"\n")
-    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("ill"), 0) == ([0], 200)
-    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("n"), 0) == ([200], 200)
+    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("ill").query, 0) == ([0], 200)
+    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("n").query, 0) == ([200], 200)
 
 
 def test_a_mark_before_the_first_record_of_a_piped_file_swallows_nothing(tmp_path):
     """DuckDB takes a byte-order mark at the start of what it is given away, and then sees the quote."""
     (tmp_path / "t.csv").write_bytes(b'x,y\n\xef\xbb\xbf"0,ok\n' + b"1,ok\n" * 200 + b"1,o\rk\n")
-    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("x"), 0) == ([201], 202)
+    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("x").query, 0) == ([201], 202)
 
 
 def test_cells_past_the_last_column_are_no_part_of_the_next_record(tmp_path):
@@ -187,7 +187,7 @@ def test_cells_past_the_last_column_are_no_part_of_the_next_record(tmp_path):
 def test_one_record_takes_no_more_time_than_its_length(record, tmp_path):
     (tmp_path / "t.csv").write_bytes(b"x,y\n" + record + b"\n1,b\n")
     start = time.process_time()
-    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("x"), 0, least=0)[1] > 1
+    assert Table(tmp_path / "t.csv").sums(na.family.Bernoulli("x").query, 0, least=0)[1] > 1
     assert time.process_time() - start < 5
 
 
@@ -225,16 +225,16 @@ def test_a_cell_of_any_length_is_one_cell(tmp_path):
         b'"' + b"y" * (17 << 20),
     ):
         (tmp_path / "t.csv").write_bytes(b"x,note,z\n1,a,k\n0," + long + b",k\n1,b,k\n1,,k\n")
-        assert Table(tmp_path / "t.csv").sums(ONES, 0) == ([3], 4)
+        assert Table(tmp_path / "t.csv").sums(ONES.query, 0) == ([3], 4)
 
 
 def test_a_file_whose_rows_end_in_returns_is_refused_by_its_header(tmp_path):
     for text in (b"x,y\r1,a\r2,b\r", b"x,y\r1,a\r\n2,b\n"):
         (tmp_path / "t.csv").write_bytes(text)
         with pytest.raises(ValueError, match=r"must end its rows with line feeds, got a carriage return .* of t\.csv"):
-            Table(tmp_path / "t.csv").sums(ONES, 0)
+            Table(tmp_path / "t.csv").sums(ONES.query, 0)
     (tmp_path / "t.csv").write_bytes(b'x,"y\rz"\r\n1,a\r\n')
-    assert Table(tmp_path / "t.csv").sums(ONES, 0) == ([1], 1)
+    assert Table(tmp_path / "t.csv").sums(ONES.query, 0) == ([1], 1)
 
 
 @pytest.mark.parametrize("first", ["x,note", '"x","note"', "\ufeffx,note", '\ufeff"x","note\nmore"', "x,note\r"])
@@ -242,7 +242,7 @@ def test_a_header_of_any_kind_is_a_header(first, tmp_path):
     for records in ("1,a\n0,b\n", "1,a\r2\n0,b\n", '"1","a\nb"\n0,b', ""):
         (tmp_path / "t.csv").write_text(f"{first}\n{records}", newline="")
         n = 2 if records else 0
-        assert Table(tmp_path / "t.csv").sums(ONES, 0, least=0) == ([n // 2], n)
+        assert Table(tmp_path / "t.csv").sums(ONES.query, 0, least=0) == ([n // 2], n)
 
 
 def test_a_pipe_is_read_twice_and_leaves_nothing(tmp_path, monkeypatch):
@@ -251,12 +251,12 @@ def test_a_pipe_is_read_twice_and_leaves_nothing(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_bytes(b"x,note\n" + b"1,a\rb\n" * 50_000)
     table = Table(tmp_path / "t.csv")
     assert table.counts("x", [0.5, 1.0]) == ([0, 50_000], 50_000)
-    assert table.sums(ONES, 0) == ([50_000], 50_000)
+    assert table.sums(ONES.query, 0) == ([50_000], 50_000)
     with table._scan() as scan:
         scan.numbers(["x"])  # opened and never read
     interrupted = Table(tmp_path / "t.csv", progress=lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
     with contextlib.suppress(KeyboardInterrupt):
-        interrupted.sums(ONES, 0)
+        interrupted.sums(ONES.query, 0)
     assert [thread.name for thread in threading.enumerate() if thread.name == "noiseaware pipe"] == []
     assert os.listdir(tmp_path) == ["t.csv"]
 

@@ -32,8 +32,8 @@ ODD += [b'1,"two\nlines"', b'1,"' + b"x" * 50_000 + b'"', b"", b",", b'"', b"1,\
 def test_no_row_of_a_csv_file_refuses_the_others(odd, spark, tmp_path):
     lines = [b"ill,note", *(b"1,fell on stairs" for _ in range(99)), *odd, *(b"0,x" for _ in range(99))]
     (tmp_path / "t.csv").write_bytes(b"\n".join(lines) + b"\n")
-    found = Table(tmp_path / "t.csv", spark=True).sums(ILL, 0)
-    assert found == Table(tmp_path / "t.csv").sums(ILL, 0)
+    found = Table(tmp_path / "t.csv", spark=True).sums(ILL.query, 0)
+    assert found == Table(tmp_path / "t.csv").sums(ILL.query, 0)
     if odd == ODD[:2]:
         assert found == ([101], 200)
 
@@ -46,13 +46,13 @@ def test_char_is_not_padded_and_letters_are_not_folded(spark):
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"}
     padded = frame.selectExpr("ill", "rpad(c, 5) AS c", "p").withMetadata("c", declared)
     groups = Groups(("c",), (("a", "b", "a    "),))
-    assert [n for _, n in Table(padded).group_sums(ILL, 0, groups)] == [1, 1, 0]
-    assert Table(frame).sums(ILL, 0, unit=Unit("p", 1)) == ([2], 2)
+    assert [n for _, n in Table(padded).group_sums(ILL.query, 0, groups)] == [1, 1, 0]
+    assert Table(frame).sums(ILL.query, 0, unit=Unit("p", 1)) == ([2], 2)
 
 
 def test_a_long_cell_is_no_number(spark):
     frame = spark.range(2).selectExpr(f"concat(repeat(' ', {LONGEST_CELL - 1} + CAST(id AS int)), '7') AS x")
-    assert Table(frame).sums(family.Poisson("x", bounds=(1, 9)), 0) == ([8], 2)
+    assert Table(frame).sums(family.Poisson("x", bounds=(1, 9)).query, 0) == ([8], 2)
 
 
 def test_a_session_logs_as_before(spark):
@@ -79,7 +79,7 @@ from noiseaware.custodian.engine import spark
 from noiseaware.custodian.table import Table
 os.umask(0o022)
 table = Table(sys.argv[1], spark=True)
-assert table.sums(family.Bernoulli("ill"), 0, unit=Unit("pid", 1))[1] == 40_000
+assert table.sums(family.Bernoulli("ill").query, 0, unit=Unit("pid", 1))[1] == 40_000
 folder = Path(spark._session().sparkContext.getConf().get("spark.local.dir"))
 written = [path for path in folder.rglob("*") if path.is_file()]
 assert any("shuffle" in path.name for path in written), written

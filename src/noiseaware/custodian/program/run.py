@@ -12,7 +12,7 @@ import os
 import secrets
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
@@ -25,8 +25,8 @@ from noiseaware.custodian.missing import Cells
 from noiseaware.custodian.program.noise import Drawn, Noisy, check_drawable, chosen, flat, noised, sampled
 from noiseaware.custodian.table import MOST_RECORDS, Table
 from noiseaware.evidence.release import Origin, Release
-from noiseaware.family import AbstractFamily, Bernoulli, Categorical, LinearRegression, Normal, Poisson
 from noiseaware.file import __version__
+from noiseaware.mechanism import AbstractMechanism
 from noiseaware.privacy import Relation
 from noiseaware.program.language.database import Database, Records
 from noiseaware.program.language.distribution import Distribution, Inferred, Posteriors
@@ -34,9 +34,11 @@ from noiseaware.program.language.evaluate import Leaf, evaluate, numbers_of, rou
 from noiseaware.program.language.expression import TERMS, Draw, Record, Sample, Size, Statistic, Term
 from noiseaware.program.language.known import known
 from noiseaware.program.language.mechanism import Applied, Mechanism
+from noiseaware.program.language.question import question_of
 from noiseaware.program.proof import lattice
 from noiseaware.program.proof.certificate import AbstractCertificate
 from noiseaware.program.proof.scope import used
+from noiseaware.query import AbstractQuery, AbstractQuestion
 
 _COLUMN = "record"
 _MOST_CANDIDATES = 200_000
@@ -48,16 +50,16 @@ def execute(
     """The public value of each part of what a certified program returns for a table, by the part's id."""
     program, source = certificate.program, _table(table, certificate.program.records)
     exponent = _exponent(program.records)
-    family = _family(program.records, exponent)
+    query = _query(program.records, exponent)
     if isinstance(ledger, str | os.PathLike):
         ledger = Ledger(ledger)
     if ledger is not None:
         ledger.afford(certificate.guarantee, Relation(program.records.adjacency))
-    totals, n = source.sums(family, exponent, least=1 if program.records.adjacency == "replace" else 0)
+    totals, n = source.sums(query, exponent, least=1 if program.records.adjacency == "replace" else 0)
     step = Fraction(2) ** -exponent
     _check_size(certificate, n)
     _check_noise(certificate, 1 if program.records.adjacency == "add_remove" else n, step)
-    records = source.records(family, exponent) if certificate.trace.mechanisms.maps else []
+    records = source.records(query, exponent) if certificate.trace.mechanisms.maps else []
     if certificate.trace.mechanisms.maps and len(records) != n:
         raise ValueError(f"table {source.name} must not change while it is read.")
     entry = None
@@ -78,33 +80,17 @@ def _table(table: Any, records: Records) -> Table:
     return Table(table)
 
 
-def _family(records: Records, exponent: int) -> AbstractFamily:
-    """A family whose statistics are those of the program."""
-    column = records.column or _COLUMN
-    if (told := _told(records, column)) is not None:
-        return told
-    assert records.bounds is not None  # without bounds nothing is certified
+def _query(records: Records, exponent: int) -> AbstractQuery:
+    """Return the query of a program, with bounds of numbers moved inward to its grid, so that floor stays within."""
+    query = records.query if records.columns else replace(records, column=records.column or _COLUMN).query
+    if records.bounds is None:
+        return query
     low, high, step = *records.bounds, Fraction(2) ** -exponent
-    inner = float(math.ceil(low / step) * step), float(math.floor(high / step) * step)  # so that floor stays within
+    inner = float(math.ceil(low / step) * step), float(math.floor(high / step) * step)
     if not inner[0] < inner[1]:
         told = f"64-bit sums have steps of {float(step):g} there"
         raise ValueError(f"bounds ({float(low)}, {float(high)}) must be wider, or nearer to 0: {told}.")
-    return Poisson(column, bounds=inner) if records.kind == "counts" else Normal(column, bounds=inner, variance=1.0)
-
-
-def _told(records: Records, column: str | None) -> AbstractFamily | None:
-    """The family that records of levels, and rows, are by themselves; of numbers the model says it."""
-    if records.kind == "booleans":
-        return Bernoulli(column)
-    if records.kind == "categories":
-        return Categorical(column, levels=list(records.levels))
-    return _line(records) if records.kind == "rows" else None
-
-
-def _line(records: Records) -> AbstractFamily:
-    pairs = zip(records.columns, records.intervals, strict=True)
-    bounds = {name: (float(low), float(high)) for name, (low, high) in pairs}
-    return LinearRegression(x=list(records.columns[:-1]), y=records.columns[-1], bounds=bounds)
+    return query.within(inner).query
 
 
 def _exponent(records: Records) -> int:
@@ -246,61 +232,75 @@ class _Run:
             return math.nan
 
     def _release(self, result: Sequence[Any]) -> Release | None:
-        """Noisy statistics as a release, where one mechanism gave them and they are all that the family has."""
-        records = self.certificate.program.records
-        is_noisy = all(type(part) is Draw and part.mechanism.name in ("laplace", "gaussian") for part in result)
-        if records.adjacency != "replace" or not result or not is_noisy:  # a release tells n
+        """Return noisy statistics as a release, where one mechanism gave them and they are all that the query has."""
+        asked, question = self._asked(result), self._question
+        if asked is None or question is None:
             return None
-        mechanism = result[0].mechanism
-        is_whole = all(part.mechanism is mechanism and part.index == place for place, part in enumerate(result))
-        own = [lattice.only_statistic(value, self.leaf) for value in mechanism.values]
-        places = [None if found is None else found[0] for found in own]
-        is_several = records.kind in ("categories", "rows")
-        wanted = [*range(records.num_statistics)] if is_several else places[:1]
-        family = self._family
-        if not is_whole or len(result) < len(own) or None in places or places != wanted or family is None:
-            return None
-        found = self.draws(mechanism)
-        laws = [noisy.law for noisy in found if isinstance(noisy, Noisy) and noisy.is_lattice]
-        if len(laws) < len(found):
+        found = self.draws(result[0].mechanism)
+        steps = [noisy.steps for noisy in found if isinstance(noisy, Noisy) and noisy.is_lattice]
+        if len(steps) < len(found):
             return None  # too wide for the steps of the statistic
-        spreads = [float(law.spread) for law in laws]  # type: ignore[arg-type]
-        values = [sign * noisy.steps for (_, sign), noisy in zip(own, found, strict=True)]  # type: ignore[union-attr,misc]
-        if records.kind == "booleans" and places == [0]:
+        values = [sign * step for (_, sign), step in zip(asked, steps, strict=True)]
+        if self.certificate.program.records.kind == "booleans" and asked[0][0] == 0:
             values = [self.n - value for value in values]  # what is not false is true
-        law = laws[0] if len(set(spreads)) == 1 else type(laws[0])(spreads)  # type: ignore[arg-type]
-        told = {"grid": float(self.step), "guarantee": self.certificate.guarantee, "origin": self._origin(family)}
         with contextlib.suppress(ValueError):  # what was drawn, or its scale, is too large to be told by a release
-            return Release(family=family, values=values, n=self.n, mechanism=law, **told)
+            return Release(
+                family=question.family,
+                query=question.query,
+                values=values,
+                n=self.n,
+                mechanism=_one_law([noisy.law for noisy in found if isinstance(noisy, Noisy)]),
+                grid=float(self.step),
+                guarantee=self.certificate.guarantee,
+                origin=self._origin(question.query),
+            )
         return None
+
+    def _asked(self, result: Sequence[Any]) -> list[tuple[int, int]] | None:
+        """Return the place and the sign of each statistic that a release would hold; None where it would not be one."""
+        records = self.certificate.program.records
+        if records.adjacency != "replace" or not _is_of_one_mechanism(result):  # a release tells n
+            return None
+        found = [lattice.only_statistic(value, self.leaf) for value in result[0].mechanism.values]
+        asked = [own for own in found if own is not None]
+        is_several = records.kind in ("categories", "rows")
+        wanted = range(records.num_statistics) if is_several else [place for place, _ in asked[:1]]
+        is_whole = len(result) >= len(found) == len(asked)
+        return asked if is_whole and [place for place, _ in asked] == list(wanted) else None
 
     @functools.cached_property
-    def _family(self) -> AbstractFamily | None:
-        """The family that the program's model of the table is."""
-        records = self.certificate.program.records
-        if (told := _told(records, records.column)) is not None:
-            return told
-        bounds = tuple(float(bound) for bound in records.bounds or ())
-        for observation in self.certificate.trace.mechanisms.observations:
-            likelihood = observation.likelihood.distribution
-            if observation.database.mapped is None and likelihood.name == "normal":
-                variance = rounded(self(likelihood.parameters[1]))  # public, and perhaps impossible
-                return Normal(records.column, bounds=bounds, variance=variance) if 0 < variance < math.inf else None
-            if observation.database.mapped is None and likelihood.name == "poisson":
-                return Poisson(records.column, bounds=bounds)
-        return None
+    def _question(self) -> AbstractQuestion | None:
+        """The family of the program's model of the table."""
+        trace = self.certificate.trace  # whose variances are public, and perhaps impossible
+        observations = trace.mechanisms.observations
+        return question_of(self.certificate.program.records, observations, lambda node: rounded(self(node)))
 
-    def _origin(self, family: AbstractFamily) -> Origin:
-        true, false = Cells().words(family)
+    def _origin(self, query: AbstractQuery) -> Origin:
+        true, false = Cells().words(query)
         return Origin(
             tool="noiseaware",
             version=__version__,
             created=datetime.now(UTC).isoformat(timespec="seconds"),
             ledger_entry=None if self.entry is None else self.entry.id,
-            missing=Cells().counted(family),
+            missing=Cells().counted(query),
             true=true,
             false=false,
         )
+
+
+def _is_of_one_mechanism(result: Sequence[Any]) -> bool:
+    """Return True for noisy values, in order, of one mechanism of Laplace or Gaussian noise."""
+    if not result or not all(type(part) is Draw for part in result):
+        return False
+    mechanism = result[0].mechanism
+    in_order = all(part.mechanism is mechanism and part.index == place for place, part in enumerate(result))
+    return in_order and mechanism.name in ("laplace", "gaussian")
+
+
+def _one_law(laws: Sequence[AbstractMechanism]) -> AbstractMechanism:
+    """Return the laws of several values as one."""
+    spreads = [float(law.spread) for law in laws]  # type: ignore[arg-type]
+    return laws[0] if len(set(spreads)) == 1 else type(laws[0])(spreads)  # type: ignore[call-arg]
 
 
 @dataclass

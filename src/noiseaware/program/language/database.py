@@ -11,13 +11,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from noiseaware.check import whole
 from noiseaware.privacy import Neighbours, Number, check_neighbours, plain
 from noiseaware.program.language.escape import Escape, Guarded, here
 from noiseaware.program.language.expression import Draw, Record, Size, Statistic, Term, constant, term
 from noiseaware.program.language.frozen import frozen
+
+if TYPE_CHECKING:
+    from noiseaware.query import AbstractQuery
 
 Level = str | int | bool
 Bounds = tuple[Fraction, Fraction]
@@ -102,6 +105,21 @@ class Records:
         """The columns that each statistic of rows multiplies: each one, then each two."""
         d = range(len(self.columns))
         return (*((i,) for i in d), *((i, j) for i in d for j in d if i <= j))
+
+    @property
+    def query(self) -> "AbstractQuery":
+        """The query that sums the records to the statistics of a program; of booleans, how many are true."""
+        from noiseaware.query import Counts, Moments, Sum
+
+        match self.kind:
+            case "booleans":
+                return Sum(self.column, is_yes_or_no=True)
+            case "categories":
+                return Counts(self.column, levels=list(self.levels))  # type: ignore[arg-type]
+            case "rows":
+                return Moments(self.columns, [(float(low), float(high)) for low, high in self.intervals])
+        bounds = None if self.bounds is None else tuple(map(float, self.bounds))
+        return Sum(self.column, bounds, is_whole=self.kind == "counts")
 
     def range_of(self, index: int) -> Bounds | None:
         """Between what one record's part of a statistic lies; None: it can be anything."""

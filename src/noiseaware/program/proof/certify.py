@@ -185,7 +185,7 @@ class _Proof:
 
     def _moments(self, mechanism: Mechanism, records: Records) -> None:
         """All moments of rows together: how far one row moves them has a closed form."""
-        k = lemma.moments_bound(len(records.columns), records.adjacency)
+        k = records.query.sensitivity(records.adjacency)
         width, epsilon = constant(mechanism.width), constant(mechanism.epsilon)
         self.lemmas.add(lemma.MOMENTS)
         if width is None or epsilon is None or (mechanism.sensitivity is not None and k > width):
@@ -367,7 +367,7 @@ def _larger(mechanism: Mechanism, moves: Sequence[Fraction | None]) -> Fraction 
         return None
     database = all_moments(mechanism.values) if mechanism.name == "laplace" else None
     if database is not None:
-        known = [lemma.moments_bound(len(database.records.columns), database.records.adjacency)]
+        known = [database.records.query.sensitivity(database.records.adjacency)]
     else:
         known = [k for k in moves if k is not None]
     return max(known) if known and max(known) > 1 else None

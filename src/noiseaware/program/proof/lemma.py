@@ -64,7 +64,7 @@ SUM = Lemma(
 MOMENTS = Lemma(
     "second moments",
     "One row of d columns within ±1 moves all sums and products together by d(d+2)²/2(d+1), or d(d+3)/2 if it goes.",
-    "proved in family/_moment.py",
+    "proved in query/moments.py",
 )
 CONJUGATE = Lemma(
     "conjugate posterior",
@@ -111,11 +111,6 @@ def hellinger_bound(prior: list[Fraction]) -> Fraction:
         for x in (first, second):
             product *= mpmath.exp(mpmath.loggamma(x + mpmath.mpf(1) / 2) - mpmath.loggamma(x)) / mpmath.sqrt(x)
         return _above(mpmath.sqrt(1 - product))
-
-
-def moments_bound(d: int, adjacency: str) -> Fraction:
-    """Bound how far one row of d columns moves all first and second moments together."""
-    return Fraction(d * (d + 2) ** 2, 2 * (d + 1)) if adjacency == "replace" else Fraction(d * (d + 3), 2)
 
 
 def sample_cost(low: Fraction, high: Fraction) -> Fraction:
