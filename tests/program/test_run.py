@@ -142,7 +142,7 @@ def test_charges_exactly_the_certified_cost(tmp_path):
 
 def test_charges_before_noise_is_drawn_and_draws_none_when_refused(tmp_path, monkeypatch):
     drawn = Mock(side_effect=EOFError)
-    monkeypatch.setattr("noiseaware.custodian.noise._measurement", drawn)
+    monkeypatch.setattr("noiseaware.custodian.noise._laplace", drawn)
     ledger = na.Ledger.create(tmp_path / "a.ledger", epsilon="3/2")
     with pytest.raises(EOFError):
         coin.run([True], ledger=ledger)
