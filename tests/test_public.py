@@ -45,6 +45,13 @@ def test_name_imports_and_is_documented(name):
     assert name in dir(na)
 
 
+def test_a_public_module_is_the_module_and_no_function_of_its_name():
+    """`program` has a function `program` in it, and `import noiseaware.program as pp` asks `noiseaware` for it."""
+    code = "import noiseaware as na, types; print(all(isinstance(getattr(na, n), types.ModuleType) for n in {names}))"
+    done = [sys.executable, "-c", code.format(names=[*FOLDERS, "method"])]
+    assert subprocess.run(done, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
 @pytest.mark.parametrize(("folder", "name"), [(folder, name) for folder in FOLDERS for name in _members(folder)])
 def test_member_is_documented(folder, name):
     assert inspect.getdoc(getattr(getattr(na, folder), name)), name

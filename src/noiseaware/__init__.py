@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives; imported on first use, so that `noiseaware --help` does not wait for JAX
 # and an analyst's install does not need the custodian's packages.
-_HOMES = {
-    "__version__": "noiseaware.file",
+_ROOMS = {
     "family": "noiseaware.family",
     "interop": "noiseaware.interop",
     "mechanism": "noiseaware.mechanism",
@@ -37,6 +36,10 @@ _HOMES = {
     "prior": "noiseaware.prior",
     "program": "noiseaware.program",
     "query": "noiseaware.query",
+}
+"""Public modules; `program` has a function of its own name in it."""
+_HOMES = {
+    "__version__": "noiseaware.file",
     "Release": "noiseaware.evidence.release",
     "load": "noiseaware.evidence.release",
     "calibrate": "noiseaware.study.calibration",
@@ -49,19 +52,19 @@ _HOMES = {
     "infer": "noiseaware.posterior.infer",
     "infer_each": "noiseaware.posterior.each",
 }
-__all__ = sorted(_HOMES)
+__all__ = sorted(_ROOMS | _HOMES)
 
 
 def __getattr__(name: str):
-    if name not in _HOMES:
+    if name not in _ROOMS | _HOMES:
         raise AttributeError(f"module 'noiseaware' has no attribute {name!r}")
     try:
-        home = importlib.import_module(_HOMES[name])
+        home = importlib.import_module((_ROOMS | _HOMES)[name])
     except ModuleNotFoundError as error:
         from noiseaware.check import explained
 
         raise ModuleNotFoundError(explained(error), name=error.name) from None
-    value = home if home.__name__.endswith(f".{name}") and name not in vars(home) else getattr(home, name)
+    value = home if name in _ROOMS else getattr(home, name)
     globals()[name] = value
     return value
 

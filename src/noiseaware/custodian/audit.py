@@ -134,6 +134,10 @@ def audit(family: AbstractQuestion, *, num_releases: int | None = None, **terms:
     Terms are those of `release`: epsilon, rho, delta, neighbours, n_share, by, levels, unit, max_records, bounds, …
     Unless num_releases is given, there are 100 000 releases of each table, or as many more, up to a million, as it
     takes to see half of the promise.
+
+    >>> audit = na.audit(na.family.Bernoulli("ill"), epsilon=1, num_releases=2000)
+    >>> str(audit.promise)
+    'ε = 1'
     """
     agreed = terms_of(family, **terms)
     pair = worst(agreed)

@@ -77,6 +77,12 @@ def release(  # pyright: ignore[reportInconsistentOverload] - which spells out t
     true
         The words that are yes in a column of yes and no, where these are others than true, t, yes, y, 1 and on:
         true=["F"]. Then any other word is no.
+
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"wait": [1.5, 0.5, 30.0, 7.0] * 250})
+    >>> release = na.release(table, na.family.Exponential("wait", bounds=(0, 24)), epsilon=1)
+    >>> release.n, release.mechanism.scale * release.grid
+    (1000, 24.0)
     """
     terms = terms_of(
         family,

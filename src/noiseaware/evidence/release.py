@@ -72,6 +72,10 @@ class Release:
     With `n_mechanism`, n is private: a noisy whole number, which may be negative. With `within`, values were rounded,
     clamped, suppressed or coarsened after noise was added: for each of them the interval (low, high) of grid steps,
     ends included, that the noisy statistic is known to lie in, or None where it is the value itself.
+
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> release.values, release.noise_scale
+    (array([12.]), 10.0)
     """
 
     def __init__(
@@ -241,7 +245,13 @@ class Release:
 
 
 def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = ()) -> Release:
-    """Read a release file; `families` are those of your own that it may name."""
+    """Read a release file; `families` are those of your own that it may name.
+
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> release.save("ill.json")
+    >>> na.load("ill.json") == release
+    True
+    """
     path = Path(path)
     text = read_text(path, "release file", MOST_BYTES)
     return from_json(text, source=str(path), families=families)

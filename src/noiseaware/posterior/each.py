@@ -44,6 +44,12 @@ def infer_each(
     Releases that say the very same are of different groups too, and have random numbers of their own.
     `progress` is called with how many releases are done, and of how many. One warning counts the releases that speak
     against what is taken for granted, and quotes the first; `concerns` of each posterior says all.
+
+    >>> law = na.mechanism.DiscreteLaplace(10.0)
+    >>> wards = [na.Release(family=na.family.Poisson("ill"), values=[v], n=1, mechanism=law) for v in (3, 40)]
+    >>> few, many = na.infer_each(wards, na.prior.Gamma(1, 0.1), seed=1)
+    >>> bool(few.draws["theta"].mean() < many.draws["theta"].mean())
+    True
     """
     releases = list(releases)
     for release in releases:

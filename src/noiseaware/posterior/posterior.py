@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior(AbstractPosterior):
-    """Draws from p(θ | release), and what they were drawn from."""
+    """Draws from p(θ | release), and what they were drawn from.
+
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> posterior = na.infer(release, na.prior.Beta(1, 1), seed=1)
+    >>> (theta,) = posterior.estimates()
+    >>> bool(theta.low < 0.012 < theta.high), posterior.is_exact
+    (True, True)
+    """
 
     def __repr__(self) -> str:
         found = self.estimates()

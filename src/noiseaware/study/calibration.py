@@ -133,6 +133,10 @@ def calibrate(
     With `theta`, all tables come from that parameter, and only the coverage of the result is meaningful. With
     neighbours="add_remove", n is the noisy number of records that was released. Given a posterior alone, its own
     method is tried at its very setting.
+
+    >>> found = na.calibrate(na.family.Bernoulli(), na.prior.Beta(2, 50), n=500, epsilon=0.5, num_trials=200, seed=1)
+    >>> found.num_trials, bool(0.8 < found.coverage(0.9)["theta"] < 1)
+    (200, True)
     """
     if isinstance(family, AbstractPosterior):
         _check_alone(method, neighbours, (prior, n, epsilon, rho, delta, mechanism, theta))

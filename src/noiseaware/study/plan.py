@@ -212,6 +212,10 @@ def plan(
     """A release of n records at ε or ρ; with a wanted `width`, whichever of them was left out is found.
 
     The width is that of the 95 % interval of `parameter`, or of the widest number, on average over the prior.
+
+    >>> plan = na.plan(na.family.Bernoulli(), na.prior.Beta(2, 50), n=2000, epsilon=0.5)
+    >>> bool(plan.width > plan.floor)
+    True
     """
     prior = simulate.checked(family, prior, n=1 if n is None else n, num_trials=1)
     if width is not None and not (isinstance(width, int | float) and 0 < width < math.inf):

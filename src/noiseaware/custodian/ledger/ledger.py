@@ -63,6 +63,10 @@ class Ledger:
 
     All that it adds up is about the same neighbours: `relation`. A database may hold several ledgers, each a schema of
     its own: postgresql://user@host/database?ledger=clinic.
+
+    >>> ledger = na.Ledger.create("clinic.ledger", epsilon=2)
+    >>> ledger.remaining
+    Fraction(2, 1)
     """
 
     def __init__(self, path: str | os.PathLike) -> None:
