@@ -73,7 +73,8 @@ class Release:
     clamped, suppressed or coarsened after noise was added: for each of them the interval (low, high) of grid steps,
     ends included, that the noisy statistic is known to lie in, or None where it is the value itself.
 
-    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> noise = na.mechanism.Laplace(10.0)
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=noise)
     >>> release.values, release.noise_scale
     (array([12.]), 10.0)
     """
@@ -247,7 +248,8 @@ class Release:
 def load(path: str | os.PathLike, *, families: Iterable[type[AbstractFamily]] = ()) -> Release:
     """Read a release file; `families` are those of your own that it may name.
 
-    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> noise = na.mechanism.Laplace(10.0)
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=noise)
     >>> release.save("ill.json")
     >>> na.load("ill.json") == release
     True

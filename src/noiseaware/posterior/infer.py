@@ -50,7 +50,8 @@ def infer(
         women, men = (na.infer(release, prior, seed=1).draws["theta"] for release in by_sex)
         np.quantile(women - men, [0.025, 0.975]), np.quantile(women / men, [0.025, 0.975])
 
-    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> noise = na.mechanism.Laplace(10.0)
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=noise)
     >>> posterior = na.infer(release, na.prior.Beta(1, 1), seed=1)
     >>> posterior.method, posterior.draws["theta"].shape
     ('exact', (4000,))

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class Posterior(AbstractPosterior):
     """Draws from p(θ | release), and what they were drawn from.
 
-    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=na.mechanism.Laplace(10.0))
+    >>> noise = na.mechanism.Laplace(10.0)
+    >>> release = na.Release(family=na.family.Bernoulli("ill"), values=[12], n=1000, mechanism=noise)
     >>> posterior = na.infer(release, na.prior.Beta(1, 1), seed=1)
     >>> (theta,) = posterior.estimates()
     >>> bool(theta.low < 0.012 < theta.high), posterior.is_exact
