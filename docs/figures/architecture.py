@@ -125,7 +125,8 @@ def _bent(places: np.ndarray, ends: np.ndarray) -> tuple[float, np.ndarray]:
     inside = (abs(curves[..., None, :] - places) < np.array(BOX) / 2 + 0.12).all(axis=-1)
     own = (np.arange(len(places)) == ends[..., None]).any(axis=1)
     met = (inside & ~own[:, None, None]).sum(axis=(2, 3))
-    outside = (abs(curves[..., 0] - WIDTH / 2) > WIDTH / 2).sum(axis=2)
+    is_below = curves[..., 1] < places[:, 1].min() - STEP / 2
+    outside = (is_below | (abs(curves[..., 0] - WIDTH / 2) > WIDTH / 2)).sum(axis=2)
     cost = 30 * (met + outside) + np.linalg.norm(np.diff(curves, axis=2), axis=-1).sum(axis=2)
     return float(cost.min(axis=1).sum()), bends[cost.argmin(axis=1), 0, 0]
 
