@@ -177,7 +177,7 @@ def test_auto_never_takes_what_ignores_the_noise(monkeypatch):
     """Of a regression with fourth moments a private n is known to no method; of another family nothing is."""
     release = na.Release(
         family=FOURTH,
-        values=[0.5] * len(FOURTH.statistics),
+        values=[0.5] * len(FOURTH.query.names),
         n=40,
         mechanism=na.mechanism.Laplace(1.0),
         n_mechanism=na.mechanism.DiscreteLaplace(1.0),

@@ -86,12 +86,17 @@ def test_files_are_written_and_not_overwritten(run, refused, clinic):
 OWN = """
 from typing import ClassVar
 import equinox as eqx
+import noiseaware as na
 from noiseaware.family.binomial import AbstractSuccesses
 
 class Coin(AbstractSuccesses):
-    tosses: int = eqx.field(static=True, default=2)
-    column: str | None = eqx.field(static=True, default=None)
+    tosses: int = eqx.field(static=True)
+    query: na.query.Sum = eqx.field(static=True)
     name: ClassVar[str] = "coin"
+
+    def __init__(self, tosses=2):
+        self.tosses = tosses
+        self.query = na.query.Sum(bounds=(0, tosses), is_whole=True, support=(0.0, float(tosses)))
 
     @property
     def trials(self):

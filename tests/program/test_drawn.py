@@ -242,7 +242,7 @@ def test_noisy_records_are_told_in_order_of_size_not_of_the_table(monkeypatch):
 
 def test_records_on_the_grid_lie_within_the_bounds_of_the_certificate():
     records = pp.Reals(("1/3", "2/3"), adjacency="replace")
-    low, high = map(Fraction, run._family(records, run._exponent(records)).bounds)
+    low, high = map(Fraction, run._query(records, run._exponent(records)).bounds)
     assert Fraction(1, 3) <= low < high <= Fraction(2, 3)
 
 

@@ -152,9 +152,7 @@ class Plan:
             low = family.query.support[0] if math.isfinite(family.query.support[0]) else _rounded(float(low))
             high = max(_rounded(float(high)), low + 1) if family.query.is_whole else _rounded(float(high))
             if high > low and all(choice.what != (low, high) for choice in found):
-                bounded: Any = type(family)
-                other = self._with(bounded(**vars(family) | {"bounds": (low, high)}))
-                found.append(Choice((low, high), other.width))
+                found.append(Choice((low, high), self._with(family.within((low, high))).width))
         return sorted(found, key=lambda choice: choice.width)
 
     # ---- another plan of the same kind -----------------------------------------------------------------------
