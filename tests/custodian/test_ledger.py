@@ -273,6 +273,18 @@ def test_a_cost_with_a_mind_of_its_own_is_taken_for_the_fraction_that_it_is(stor
     assert (entry.cost, entry.guarantee, ledger.spent) == (Fraction(1, 10), Pure(Fraction(1, 10)), Fraction(6, 10))
 
 
+class Gift(Pure):
+    """A promise that says that it costs nothing."""
+
+    def kept_by(self):
+        return Pure(Fraction(0))
+
+
+def test_the_cost_of_a_promise_is_not_what_it_says_of_itself(tmp_path):
+    ledger = Ledger.create(tmp_path / "k.ledger", rho=1)
+    assert ledger.cost(Gift(Fraction(1, 2))) == Pure(Fraction(1, 2))
+
+
 def test_a_ledger_of_two_names_is_refused_and_heals_by_the_one_with_its_journal(tmp_path):
     """Killed in the middle of a write by one name; by the other, what is half-written would be the ledger."""
     path, other = tmp_path / "k.ledger", tmp_path / "h.ledger"

@@ -235,6 +235,34 @@ def test_a_noisy_statistic_is_a_release(name):
     assert na.infer(release, prior, seed=1).is_exact
 
 
+def heights(p, db):
+    pp.infer(pp.observe(db, pp.normal(1, 4), lambda theta, x: pp.normal(theta, 9) == x))
+    return p.laplace(db.sum(), epsilon=FINE, sensitivity=9)
+
+
+def visits(p, db):
+    pp.infer(pp.observe(db, pp.gamma(2, 1), lambda theta, x: pp.poisson(theta) == x))
+    return p.laplace(db.sum(), epsilon=FINE, sensitivity=9)
+
+
+@pytest.mark.parametrize(("model", "family"), [(heights, "normal"), (visits, "poisson")])
+@pytest.mark.parametrize("records", [pp.Counts((0, 9), adjacency="replace"), pp.Reals((0, 9), adjacency="replace")])
+def test_numbers_of_either_kind_are_released_by_the_model_of_a_program(records, model, family, tmp_path):
+    ledger = na.Ledger.create(tmp_path / "k.ledger", epsilon=FINE)
+    release = certified(records)(model).run([1, 4, 100], ledger=ledger)
+    assert (release.family.name, release.n) == (family, 3)
+    assert release.values[0] == pytest.approx(14, abs=0.1)
+
+
+def test_what_no_family_models_is_a_number_and_no_error_once_it_is_paid_for(tmp_path):
+    ledger = na.Ledger.create(tmp_path / "k.ledger", epsilon=2 * FINE)
+    halves = certified(pp.Reals(("1/2", "5/2"), adjacency="replace"))(visits)
+    assert halves.run([1, 2, 2], ledger=ledger) == pytest.approx(5, abs=0.1)
+    alone = pp.Rows(x=[], y="y", bounds={"y": (0, 2)}, adjacency="replace")
+    program = certified(alone)(lambda p, db: p.laplace(db.moments(), epsilon=FINE, sensitivity="9/4"))
+    np.testing.assert_allclose(program.run(pd.DataFrame({"y": [2, 2]}), ledger=ledger), (2, 2), atol=0.1)
+
+
 def test_what_is_inferred_from_a_release_is_right(seed):
     normal = certified(delta="1e-3")(lambda p, db: p.gaussian(db.count(), epsilon="1/2", delta="1e-3"))
     release, sigma = normal.run([True] * 7 + [False] * 3), 2 * math.sqrt(2 * math.log(1250))

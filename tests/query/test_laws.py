@@ -169,6 +169,9 @@ def test_moments_are_scaled_by_their_bounds():
         (lambda: Q.Sum("x", (3, 1)), "bounds must have low < high"),
         (lambda: Q.Sum("x", (0, 1.5), is_whole=True), "bounds must be whole numbers"),
         (lambda: Q.Sum("x", (0, 2), is_yes_or_no=True), r"bounds must be \(0, 1\), or left out"),
+        (lambda: Q.Sum("x", (0, 2), support=(2, 0)), r"support must have low < high, got \(2\.0, 0\.0\)"),
+        (lambda: Q.Sum("x", (0, 2), support=(math.nan, 1)), "support must have low < high"),
+        (lambda: Q.Sum("x", (0, 2), support=("low", "high")), "support must be two numbers"),  # pyright: ignore
         (lambda: Q.Sum("x", (0, 2), "cut"), "outside must be 'clamp' or 'drop'"),
         (lambda: Q.Moments(["x", "y"], (0, 1), pairs=[(1, 0)]), "pairs must be of columns"),
         (lambda: Q.Moments(["x", "y"], (0, 1), yes_or_no=["z"]), "yes_or_no must name columns among"),

@@ -143,7 +143,7 @@ class Sum(AbstractColumn):
         if is_yes_or_no and self.bounds != _YES_OR_NO:
             raise ValueError(f"bounds must be (0, 1), or left out, for a column of yes and no, got {self.bounds}.")
         self.outside = checked_outside(outside)
-        self.support = LINE if support is None else support
+        self.support = LINE if support is None else _checked_support(support)
         self.ladder = ladder or (_WHOLE if self.is_whole else _REAL)
 
     @property
@@ -245,3 +245,14 @@ def checked_whole_bounds(bounds: object) -> Bounds | None:
     if checked is not None and any(b != math.floor(b) for b in checked):
         raise ValueError(f"bounds must be whole numbers for a count, got {checked}.")
     return checked
+
+
+def _checked_support(support: object) -> Bounds:
+    """Return the least and the greatest value of a record, either of which may be infinite."""
+    try:
+        low, high = (float(end) for end in support)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise ValueError(f"support must be two numbers (low, high), got {support}.") from None
+    if not low < high:
+        raise ValueError(f"support must have low < high, got ({low}, {high}).")
+    return low, high

@@ -157,7 +157,7 @@ class Ledger:
 
     def cost(self, promise: Promise) -> Promise:
         """Return the promise that a release is charged for: of (ε, δ) in a ledger of ρ, the ρ that its noise keeps."""
-        return self.total.price_of(promise)
+        return self.total.price_of(frozen(promise))
 
     def afford(self, guarantee: Promise, relation: Relation | None = None) -> None:
         """Refuse early what a charge would refuse."""
