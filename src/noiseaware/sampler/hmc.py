@@ -345,7 +345,7 @@ def _explanation(adequacy: Adequacy) -> str | None:
         sentences.append("The sums of the covariates are taken as normal (central limit theorem).")
     if clips:
         sentences.append(_of_points(adequacy))
-    elif quadratic is not None and quadratic[0].is_altered:
+    elif quadratic is not None and quadratic[0].query.is_altered:
         sentences.append("Records outside the bounds are taken as if they had not been moved to them.")
     if isinstance(evidence.family, AbstractGeneralizedLinear):
         sentences.append(_of_covariates(adequacy))
