@@ -223,3 +223,18 @@ def test_a_normal_prior_is_for_regressions_of_counts_too(name, run):
 
 def test_delta_of_a_ledger_is_for_all_releases(run):
     assert "for programs" not in run("ledger", "create", "--help").stdout
+
+
+def test_a_query_is_read_as_the_family_that_is_named(tmp_path, run, refused):
+    path = tmp_path / "asked.json"
+    query = na.query.Sum("wait", (0, 48))
+    na.Release(query=query, values=[2700.0], n=300, mechanism=na.mechanism.Laplace(48.0)).save(path)
+    words = ("infer", path, "--prior", "gamma(1, 8)", "--draws", "100", "--seed", "1", "--json")
+    own = na.infer(na.load(path), na.prior.Gamma(1, 8), family=na.family.Exponential(), num_draws=100, seed=1)
+    told = json.loads(run(*words, "--family", "exponential").stdout)["parameters"]
+    assert told["theta"]["mean"] == pytest.approx(own.draws["theta"].mean())
+    assert "release must name a family" in refused(*words)
+    assert "release must name a family" in refused(*words, "--at", "age=40")
+    assert "release must name a family" in refused("explore", path, "--prior", "gamma(1, 8)")
+    assert "which asks Sum(" in refused(*words, "--family", "poisson")
+    assert "needs no trials" in refused(*words, "--family", "binomial")

@@ -51,6 +51,7 @@ REFUSED = {
     "trials": (F.Binomial(trials=8), Q.Sum("x", (0, 9), is_whole=True)),
     "bounds": (F.Exponential(bounds=(0, 8)), Q.Sum("x", (0, 9))),
     "outside": (F.Exponential(bounds=(0, 9)), Q.Sum("x", (0, 9), "drop")),
+    "dropped": (F.Exponential(outside="drop"), Q.Sum("x", (0, 9))),
     "column": (F.Exponential("y"), Q.Sum("x", (0, 9))),
     "levels": (F.Categorical(levels=["a", "c"]), Q.Counts("x", levels=["a", "b"])),
     "columns": (F.LinearRegression(["y"], "x"), Q.Moments(["x", "y"], (0, 9))),
@@ -94,3 +95,37 @@ def test_a_release_of_a_query_is_inferred_under_a_family():
     assert 0.1 < posterior.draws["theta"].mean() < 0.5
     both = na.infer([release, release], na.prior.Gamma(2, 1), family=F.Exponential(), seed=1, num_draws=500)
     assert both.method == "exact"
+
+
+def test_a_refused_family_is_told_what_tells_it_apart():
+    with pytest.raises(
+        ValueError, match=r"Sum\(column='x', bounds=.*, which asks Sum\(.*, is_whole=True\); give the same"
+    ):
+        F.Poisson().reading(Q.Sum("x", (0, 9)))
+    assert repr(Q.Sum("x", is_yes_or_no=True)).endswith("is_yes_or_no=True)")
+
+
+BARE = na.Release(query=Q.Sum("x", (0, 90)), values=[400.0], n=50, mechanism=na.mechanism.Gaussian(9.0))
+VERBS = {
+    "infer_each": lambda: na.infer_each([BARE], na.prior.Gamma(2, 1)),
+    "same table": lambda: na.infer([BARE, BARE], na.prior.Gamma(2, 1), same_table=True),
+    "likelihood": lambda: na.model.log_likelihood(BARE, 0.1),
+    "is exact": lambda: na.model.is_exact(BARE),
+    "site": lambda: na.model.noisy_statistics("y", BARE, 0.1),
+}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_refuses_a_query_alone_in_a_sentence(name):
+    if name == "site":
+        pytest.importorskip("numpyro")
+    with pytest.raises(ValueError, match=r"release must name a family, one of .* say family="):
+        VERBS[name]()
+
+
+@pytest.mark.parametrize("given", [BARE, BARE.query, "exponential", F.Exponential])
+def test_a_study_refuses_what_is_no_family(given):
+    with pytest.raises(ValueError, match=r"family must be one of noiseaware\.family, such as"):
+        na.calibrate(given, na.prior.Gamma(2, 1), n=10, epsilon=1)
+    with pytest.raises(ValueError, match=r"family must be one of noiseaware\.family, such as"):
+        na.plan(given, na.prior.Gamma(2, 1), n=10, epsilon=1)

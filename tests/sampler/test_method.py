@@ -1,5 +1,7 @@
 """Samplers by name and as values: whose options are used, who is taken by auto, and what a route carries."""
 
+import subprocess
+import sys
 from typing import ClassVar
 
 import jax
@@ -129,3 +131,37 @@ def test_chains_that_diverge_are_not_relied_on(monkeypatch):
     with pytest.warns(RuntimeWarning, match="20 % of the steps of the chains diverged"):
         found = na.infer(COUNT, UNIFORM, method="hmc", num_draws=4000, seed=1)
     assert "diverged" in str(found.explanation)
+
+
+def test_what_is_no_method_is_refused_in_a_sentence():
+    """Outside the checks of types under which tests run."""
+    code = """
+import noiseaware as na
+release = na.Release(family=na.family.Bernoulli(), values=[31.0], n=200, mechanism=na.mechanism.Laplace(9.0))
+for method in (5, None, ["hmc"], na.method.HMC):
+    try:
+        na.infer(release, na.prior.Beta(1, 1), method=method)
+    except ValueError as error:
+        print(error)
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split(", got ")[1] for line in told] == ["int.", "NoneType.", "list.", "the class HMC."]
+
+
+def test_the_exact_sampler_as_a_value_takes_several_tables():
+    release = na.Release(family=na.family.Bernoulli(), values=[31.0], n=200, mechanism=na.mechanism.Laplace(9.0))
+    by_name, by_value = (
+        na.infer([release, release], na.prior.Beta(1, 1), method=method, num_draws=20, seed=1).draws["theta"]
+        for method in ("exact", na.method.Exact())
+    )
+    assert (by_name == by_value).all()
+
+
+def test_a_regression_by_chains_says_what_it_takes_for_granted():
+    family = na.family.LinearRegression(x=["age"], y="pressure", bounds={"age": (0, 100), "pressure": (60, 200)})
+    noise = na.mechanism.Laplace(2.0)
+    release = na.Release(family=family, values=[0.0, 0.0, 18.0, 9.0, 15.0], n=300, mechanism=noise)
+    prior = family.checked_prior(na.prior.NormalInverseGamma([0, 120], [100, 0.1], 3, 200))
+    with jax.enable_x64(True):
+        said = na.method.HMC().route(release.evidence(), prior).explanation
+    assert said == "Records outside the bounds are taken as if they had not been moved to them."

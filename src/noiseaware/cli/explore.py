@@ -5,16 +5,14 @@ from typing import Annotated
 import typer
 
 from noiseaware.cli.failure import say
-from noiseaware.cli.infer import read
+from noiseaware.cli.infer import FAMILY, read
 from noiseaware.cli.prior import EXAMPLES, parse
 
 
 def explore(
     path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file.")],
     prior: Annotated[str, typer.Option(help=f"What to begin with: {EXAMPLES}.")],
-    family: Annotated[
-        str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
-    ] = None,
+    family: Annotated[str | None, typer.Option(help=FAMILY)] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Of the loopback address; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open it in the browser.")] = True,
 ) -> None:

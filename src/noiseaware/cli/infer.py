@@ -1,10 +1,11 @@
 """`noiseaware infer`: the table on stdout needs JAX and NumPy only, so that it comes quickly."""
 
+import inspect
 import sys
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +17,8 @@ from noiseaware.family import BUILT_IN
 from noiseaware.report.number import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from noiseaware.evidence.release import Release
     from noiseaware.posterior.posterior import Posterior
     from noiseaware.study.calibration import Calibration
@@ -24,6 +27,7 @@ METHODS = (
     "auto (exact where there is one), exact, hmc, gibbs, augmentation or naive; for linear_regression also "
     "gibbs_ss_update, gibbs_ss_prior and mcmc_ind."
 )
+FAMILY = "The family to read a query's release as, or your own that the release names: family.py:Rayleigh."
 _AT = 'Predict y of a new record (regression): "age=40, bmi=25"; repeatable.'
 _At = Annotated[list[str] | None, typer.Option(metavar="NAME=NUMBER", help=_AT)]
 _TAKERS = {prior: [name for name, own in BUILT_IN.items() if own == prior] for prior in BUILT_IN.values()}
@@ -45,9 +49,7 @@ def infer(
     path: Annotated[str, typer.Argument(metavar="RELEASE", help="A release file; - for stdin.")],
     prior: Annotated[str, typer.Option(help=f"What was known before: {EXAMPLES}.")],
     method: Annotated[str, typer.Option(help=METHODS)] = "auto",
-    family: Annotated[
-        str | None, typer.Option(help="The class of a family of your own that the release names: family.py:Rayleigh.")
-    ] = None,
+    family: Annotated[str | None, typer.Option(help=FAMILY)] = None,
     at: _At = None,
     draws: Annotated[int, typer.Option(help="How many draws.")] = 4000,
     seed: Annotated[
@@ -106,14 +108,32 @@ def _calibration(posterior: "Posterior", num_trials: int, *, is_quiet: bool) -> 
 
 
 def read(path: str, family: str | None) -> "Release":
-    """The release in a file, or on standard input; with a family of one's own where one is named."""
+    """Return the release in a file, or on standard input, of the family that is named; a query alone is refused."""
     from noiseaware.cli import own
     from noiseaware.evidence.release import from_json, load
+    from noiseaware.family import built_in
 
-    families = () if family is None else (own.named(family),)
+    is_built_in = family is None or family in BUILT_IN
+    families: Any = () if is_built_in else (own.named(family),)  # type: ignore[arg-type]
     if path == "-":
-        return from_json(sys.stdin.read(), source="standard input", families=families)  # type: ignore[arg-type]
-    return load(path, families=families)  # type: ignore[arg-type]
+        release = from_json(sys.stdin.read(), source="standard input", families=families)
+    else:
+        release = load(path, families=families)
+    if family is not None and (is_built_in or release.family is None):
+        make: Any = built_in(family) if is_built_in else families[0]
+        release = release.under(make(**_shared(family, make, release)))
+    release.evidence()  # refuses a query alone
+    return release
+
+
+def _shared(family: str, make: "Callable[..., object]", release: "Release") -> dict[str, Any]:
+    """Return the arguments that a family must be given, as the query of the release has them."""
+    needed = [name for name, p in inspect.signature(make).parameters.items() if p.default is p.empty]
+    given = release.query.settings()
+    if missing := [name for name in needed if name not in given]:
+        told = f"--family must be of a family that needs no {missing[0]}, got {family}"
+        raise ValueError(f"{told}; give it in Python: infer(release, prior, family=…).")
+    return {name: given[name] for name in needed}
 
 
 def _check_outputs(release: str, output: str | None, report: str | None, *, force: bool, json: bool) -> None:

@@ -145,7 +145,7 @@ class Release:
         """Return what the release says of its family's statistics, in the units of the data."""
         if self.family is None:
             told = f"name a family, one of {', '.join(readers(self.query))}, got {self.query.phrase} alone"
-            raise ValueError(f"release must {told}; say family= to infer.")
+            raise ValueError(f"release must {told}; say family= (--family) to infer.")
         return self._evidence
 
     @functools.cached_property

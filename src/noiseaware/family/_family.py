@@ -24,6 +24,7 @@ from noiseaware.family.recorded import Recorded
 from noiseaware.prior import AbstractPrior, AbstractScalarPrior, Numeric
 from noiseaware.query import AbstractColumn, AbstractQuery, AbstractQuestion, Bounds, PowerSums, Sum
 
+_LOOSE = ("outside", "columns")  # what a family without bounds leaves open, unless it says that records are dropped
 _NO_RECORD = 1e-9  # stands for 0 where an update divides by the number of records
 
 
@@ -67,12 +68,12 @@ class AbstractFamily(AbstractQuestion):
         A query of another kind, with other bounds, levels or values, is refused.
         """
         own, asked = self.settings(), query.settings()
-        loose = ("outside", "columns") if own.get("bounds") is None else ()
+        loose = () if own.get("bounds") is not None else ("columns",) if own.get("outside") == "drop" else _LOOSE
         taken = {name: asked[name] for name in asked if name in own and (own[name] is None or name in loose)}
         made = type(self)(**own | taken) if type(query) is type(self.query) else self
         if not made.query.asks(query):
             raise ValueError(
-                f"family must ask what the release was asked, {query}, got {self}; "
+                f"family must ask what the release was asked, {query}, got {self}, which asks {made.query}; "
                 "give the same columns, bounds and levels, or leave them out."
             )
         return made

@@ -62,18 +62,21 @@ def log_likelihood(release: Release | Sequence[Release], theta: Any, *, weights:
 
 def is_exact(release: Release) -> bool:
     """Whether log_likelihood is that of the records themselves, or that of the central limit theorem."""
-    return release.family.exact_by is not None and exact.explanation(release.evidence()) is None
+    evidence = release.evidence()
+    return evidence.family.exact_by is not None and exact.explanation(evidence) is None
 
 
 def needs_weights(release: Release) -> bool:
     """Whether the central limit theorem meets Laplace noise."""
+    release.evidence()  # refuses a release without a family
     return release.family.exact_by is None and release.mechanism.shape.is_random
 
 
 def _check(release: Release, weights: Any) -> None:
-    name = release.family.name
     if not release.mechanism.is_noisy:
         raise ValueError("release must have noise: without it, the likelihood is the family's own.")
+    release.evidence()  # refuses a release without a family
+    name = release.family.name
     if release.within is not None:
         raise ValueError(f"release must have values and not intervals, got within {release.within}; use infer.")
     if "coefficients" in release.family.parameters:

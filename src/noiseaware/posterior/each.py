@@ -57,12 +57,12 @@ def infer_each(
     seeds = _seeds(releases, checked_seed(num_draws, seed))
     kinds: dict[Hashable, list[int]] = {}
     for place, release in enumerate(releases):
-        is_alone = method_for(release.evidence(), method).name != "exact" or not _is_stackable(release)
+        is_alone = not _is_exact(release, method) or not _is_stackable(release)
         kinds.setdefault(place if is_alone else _kind(release), []).append(place)
     found: dict[int, Posterior] = {}
     for places in kinds.values():
         some = [releases[place] for place in places]
-        if _is_stackable(some[0]) and method_for(some[0].evidence(), method).name == "exact":
+        if _is_stackable(some[0]) and _is_exact(some[0], method):
             each = _at_once(some, prior, [seeds[p] for p in places], num_draws)
         else:
             each = iter([drawn(some[0], prior, method=method, num_draws=num_draws, seed=seeds[places[0]])])
@@ -85,6 +85,11 @@ def _seeds(releases: list[Release], seed: int) -> list[int]:
         before[release.fingerprint] += 1
         seeds.append(own_seed(seed, str(number)) if number else seed)
     return seeds
+
+
+def _is_exact(release: Release, method: Method) -> bool:
+    """Return True if the exact sampler is taken, and not one of somebody's own by that name."""
+    return isinstance(method_for(release.evidence(), method), exact.Exact)
 
 
 def _is_stackable(release: Release) -> bool:

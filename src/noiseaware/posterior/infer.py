@@ -117,7 +117,7 @@ def _infer_given(
 ) -> "Posterior":
     """Return exact draws of the one θ of several independent tables."""
     first, *others = several.checked_tables(releases)
-    if method not in ("auto", "exact"):
+    if method not in ("auto", "exact", exact.Exact()):
         raise ValueError(f"method must be one of auto, exact for several tables, got {method!r}.")
     prior = first.family.checked_prior(prior)
     assert isinstance(prior, AbstractScalarPrior)

@@ -146,6 +146,10 @@ class Sum(AbstractColumn):
         self.support = LINE if support is None else _checked_support(support)
         self.ladder = ladder or (_WHOLE if self.is_whole else _REAL)
 
+    def __repr__(self) -> str:
+        kind = ", is_yes_or_no=True" if self.is_yes_or_no else ", is_whole=True" if self.is_whole else ""
+        return f"{super().__repr__().removesuffix(')')}{kind})"
+
     @property
     def yes_or_no(self) -> tuple[str, ...]:
         return self.columns if self.is_yes_or_no else ()

@@ -9,6 +9,7 @@ A sampler of one's own is a subclass of AbstractSampler.
 
 import dataclasses
 
+from noiseaware.check import kind
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily
 from noiseaware.prior import AbstractPrior
@@ -44,6 +45,8 @@ def method_for(evidence: Evidence, method: Method) -> AbstractSampler:
 
 def checked_method(method: Method, family: AbstractFamily, *, has_private_n: bool = False) -> AbstractSampler:
     """Return the sampler of this name, or the one given, if it serves; auto is the first by preference that does."""
+    if not isinstance(method, str | AbstractSampler):
+        raise ValueError(f"method must be a name, or one of noiseaware.method, such as HMC(), got {kind(method)}.")
     name = _word(method)
     if isinstance(method, str) and name != "auto" and name not in METHODS:
         raise ValueError(f"method must be one of auto, {', '.join(METHODS)}, got {method!r}.")

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from noiseaware.baseline import naive, nonprivate, one_posterior_sample
-from noiseaware.check import whole
+from noiseaware.check import shown, whole
 from noiseaware.evidence.count import AbstractCount, Private, Public
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily
@@ -197,6 +197,8 @@ def count(
 
 def checked(family: AbstractFamily, prior: AbstractPrior, *, n: object, num_trials: object) -> AbstractPrior:
     """The prior in full; a setting that cannot be simulated is refused."""
+    if not isinstance(family, AbstractFamily):
+        raise ValueError(f"family must be one of noiseaware.family, such as Bernoulli(), got {shown(family)}.")
     prior = family.checked_prior(prior)
     for name, value in (("n", n), ("num_trials", num_trials)):
         whole(name, value)
