@@ -18,13 +18,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, AbstractQuadraticFamily
 from noiseaware.likelihood import moment
 from noiseaware.prior import AbstractPrior, Numeric
 from noiseaware.sampler import _truncated_normal, markov_chain
-from noiseaware.sampler._sampler import AbstractSampler, Draws, Route
+from noiseaware.sampler._sampler import Route
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the paper
@@ -154,16 +153,12 @@ def chains(
     return jax.vmap(one, in_axes=(0, *axes))(keys, *settings)
 
 
-class Gibbs(AbstractSampler):
+class Gibbs(markov_chain.AbstractChains):
     """The Gibbs samplers of Bernstein & Sheldon 2018, thinned from as many sweeps as in the paper."""
 
     chains: int = eqx.field(static=True, default=16)
     name: ClassVar[str] = "gibbs"
     preference: ClassVar[int | None] = 2
-    is_chain: ClassVar[bool] = True
-
-    def __check_init__(self) -> None:
-        whole("chains", self.chains)
 
     def serves(self, family: AbstractFamily) -> bool:
         """Return True for any exponential family but those of several columns, which the samplers of 2019 serve."""
@@ -175,11 +170,6 @@ class Gibbs(AbstractSampler):
         if evidence.family.exact_by is not None:
             sentence += " Take method='exact' for draws of the posterior itself."
         return Route(self, f"{sentence} There is no noise." if evidence.is_noiseless else sentence)
-
-    def draws(
-        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
-    ) -> Draws:
-        return Draws(markov_chain.several(self, key, evidence, prior, route, num_draws, self.chains))
 
     def batch(
         self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int

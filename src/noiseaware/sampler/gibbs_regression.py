@@ -21,14 +21,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.family.linear_regression_fourth import LinearRegressionFourth
 from noiseaware.likelihood import regression_moment
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart, Numeric
 from noiseaware.sampler import markov_chain
-from noiseaware.sampler._sampler import AbstractSampler, Draws, Refusal, Route
+from noiseaware.sampler._sampler import Refusal, Route
 from noiseaware.triangular import cholesky, solve
 
 _WARMUP, _KEPT = 2000, 5000  # as in the 2018 paper
@@ -165,10 +164,8 @@ def _regression(family: AbstractFamily) -> LinearRegression:
     return regression
 
 
-class AbstractGibbsRegression(AbstractSampler):
+class AbstractGibbsRegression(markov_chain.AbstractChains):
     """One of the samplers of Bernstein & Sheldon 2019, thinned from as many sweeps as in the 2018 paper."""
-
-    chains: eqx.AbstractVar[int]
 
     @property
     @abc.abstractmethod
@@ -196,18 +193,10 @@ class AbstractGibbsRegression(AbstractSampler):
             sentence += " Records outside the bounds are taken as if they had not been moved to them."
         return Route(self, sentence)
 
-    def draws(
-        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
-    ) -> Draws:
-        return Draws(markov_chain.several(self, key, evidence, prior, route, num_draws, self.chains))
-
     def batch(
         self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
     ) -> Float[Array, "b num_draws ..."]:
         return chains(keys, self.believe, evidence, prior, num_draws=num_draws, thin=max(1, _KEPT // num_draws))
-
-    def __check_init__(self) -> None:
-        whole("chains", self.chains)
 
 
 class GibbsUpdate(AbstractGibbsRegression):
@@ -216,7 +205,6 @@ class GibbsUpdate(AbstractGibbsRegression):
     chains: int = eqx.field(static=True, default=16)
     name: ClassVar[str] = "gibbs_ss_update"
     preference: ClassVar[int | None] = 3
-    is_chain: ClassVar[bool] = True
     sentence: ClassVar[str] = "with normal covariates, as in Gibbs-SS-Update of 2019"
 
     @property
@@ -230,7 +218,6 @@ class GibbsPrior(AbstractGibbsRegression):
     chains: int = eqx.field(static=True, default=16)
     name: ClassVar[str] = "gibbs_ss_prior"
     preference: ClassVar[int | None] = 4
-    is_chain: ClassVar[bool] = True
     sentence: ClassVar[str] = "with the covariates' moments of the prior, as in Gibbs-SS-Prior of 2019"
 
     @property
@@ -244,7 +231,6 @@ class GibbsNoisy(AbstractGibbsRegression):
     chains: int = eqx.field(static=True, default=16)
     name: ClassVar[str] = "gibbs_ss_noisy"
     preference: ClassVar[int | None] = 5
-    is_chain: ClassVar[bool] = True
     sentence: ClassVar[str] = (
         "with noisy moments of the covariates taken as the true ones, as in Gibbs-SS-Noisy of 2019"
     )

@@ -5,15 +5,17 @@ then keeps one state of every `thin`.
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Key, PyTree
 
+from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.prior import AbstractPrior
-from noiseaware.sampler._sampler import AbstractSampler, Route
+from noiseaware.sampler._sampler import AbstractSampler, Draws, Route
 
 State = TypeVar("State")
 
@@ -75,17 +77,21 @@ def kept_of(
     return state, found, infos
 
 
-def several(
-    sampler: AbstractSampler,
-    key: Key[Array, ""],
-    evidence: Evidence,
-    prior: AbstractPrior,
-    route: Route,
-    num_draws: int,
-    num_chains: int,
-) -> Array:
-    """Return draws of several chains on one release, one after another: a batch of releases that are all alike."""
-    each = -(-num_draws // num_chains)
-    y = jnp.broadcast_to(jnp.asarray(evidence.y), (num_chains, evidence.y.size))
-    found = sampler.batch(jax.random.split(key, num_chains), evidence.at(y), prior, route, each)
-    return found.reshape(num_chains * each, *found.shape[2:])[:num_draws]
+class AbstractChains(AbstractSampler):
+    """A sampler whose chains on one release are a batch of releases that are all alike."""
+
+    chains: eqx.AbstractVar[int]
+    """The number of chains."""
+    is_chain: ClassVar[bool] = True
+
+    def __check_init__(self) -> None:
+        whole("chains", self.chains)
+
+    def draws(
+        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
+    ) -> Draws:
+        """Return draws of the chains, one after another."""
+        each = -(-num_draws // self.chains)
+        y = jnp.broadcast_to(jnp.asarray(evidence.y), (self.chains, evidence.y.size))
+        found = self.batch(jax.random.split(key, self.chains), evidence.at(y), prior, route, each)
+        return Draws(found.reshape(self.chains * each, *found.shape[2:])[:num_draws])

@@ -19,12 +19,11 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Key
 
-from noiseaware.check import whole
 from noiseaware.evidence.evidence import Evidence
 from noiseaware.family import AbstractFamily, LinearRegression
 from noiseaware.prior import AbstractPrior, Independent, NormalInverseWishart
 from noiseaware.sampler import exact, markov_chain
-from noiseaware.sampler._sampler import AbstractSampler, Draws, Refusal, Route
+from noiseaware.sampler._sampler import Refusal, Route
 
 _WARMUP = 500
 _ACCEPT = 0.9  # Laplace noise has a kink at 0, which long steps pass by
@@ -106,16 +105,12 @@ def _gamma(name: str, shape: Float[Array, "*b"]) -> Float[Array, "*b"]:
     return jnp.asarray(numpyro.sample(name, dist.Gamma(shape, 1.0).to_event(shape.ndim)))
 
 
-class MCMCInd(AbstractSampler):
+class MCMCInd(markov_chain.AbstractChains):
     """MCMC-Ind of Bernstein & Sheldon 2019, by NumPyro's NUTS: exact in law, bounds included, and slow."""
 
     chains: int = eqx.field(static=True, default=4)
     name: ClassVar[str] = "mcmc_ind"
     preference: ClassVar[int | None] = 7
-    is_chain: ClassVar[bool] = True
-
-    def __check_init__(self) -> None:
-        whole("chains", self.chains)
 
     def serves(self, family: AbstractFamily) -> bool:
         return isinstance(family, LinearRegression)
@@ -135,11 +130,6 @@ class MCMCInd(AbstractSampler):
         if evidence.is_noiseless:
             return Refusal("mechanism must have noise for mcmc_ind, got Identity; use naive.")
         return Route(self, exact.explanation(evidence))
-
-    def draws(
-        self, key: Key[Array, ""], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
-    ) -> Draws:
-        return Draws(markov_chain.several(self, key, evidence, prior, route, num_draws, self.chains))
 
     def batch(
         self, keys: Key[Array, " b"], evidence: Evidence, prior: AbstractPrior, route: Route, num_draws: int
