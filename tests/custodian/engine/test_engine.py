@@ -55,7 +55,7 @@ def _parquet(folder):
 
 
 def _in_postgresql(request):
-    import psycopg
+    psycopg = pytest.importorskip("psycopg")
 
     url = request.getfixturevalue("postgres")
     with psycopg.connect(url) as own:
@@ -68,7 +68,7 @@ def _in_postgresql(request):
 
 
 def _by_ibis(request):
-    import ibis
+    ibis = pytest.importorskip("ibis")
 
     backend = ibis.connect(_in_postgresql(request))
     request.addfinalizer(backend.disconnect)
